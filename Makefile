@@ -1,0 +1,48 @@
+# Every target sets up what it needs: on a fresh machine `make demo` or `make test` is all there is to type.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/ready
+JOBS   ?= 2
+
+.PHONY: demo test check bench wheel lock clean help
+
+help:
+	@echo "make demo   run the MLS-MPM example, write its picture to output/"
+	@echo "make test   all tests"
+	@echo "make check  format, lint, types, layering and the fast tests, in under a minute"
+	@echo "make bench  our workloads against the installed peers, in one interleaved run"
+	@echo "make wheel  build the wheel into dist/"
+
+$(READY): requirements.lock pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	touch $@
+
+demo: $(READY)
+	$(BIN)/python examples/mpm88.py
+
+test: $(READY)
+	$(BIN)/python -m pytest -n $(JOBS)
+
+check: $(READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/lint-imports
+	$(BIN)/pyright
+	$(BIN)/python -m pytest -q -m "not slow" -n $(JOBS)
+
+bench: $(READY)
+	$(BIN)/python -m benchmarks
+
+wheel: $(READY)
+	$(BIN)/python -m hatchling build --target wheel --directory dist
+
+# Refreshes the pins for every supported Python at once. Needs `uv`.
+lock:
+	uv pip compile --quiet --universal --python-version 3.10 --extra dev pyproject.toml --output-file requirements.lock
+
+clean:
+	rm -rf build dist output .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
