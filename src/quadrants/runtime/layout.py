@@ -1,0 +1,50 @@
+"""Where the elements of a field or ndarray lie in memory: the one place that decides it.
+
+A layout maps an index (batch axes, then element axes) to a byte offset by strides. Users see logical shapes only;
+what this module answers may change without their noticing, as long as the strides say so.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+from quadrants.ir import types
+
+__all__ = ["Layout", "pack_descriptor", "plan"]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Strides in bytes of all axes (batch axes first), the bytes of the whole, and whether it is dense in C order."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    byte_count: int
+    is_contiguous: bool
+
+
+def plan(
+    scalar: types.ScalarType,
+    shape: tuple[int, ...],
+    element_shape: tuple[int, ...] = (),
+    order: tuple[int, ...] | None = None,
+) -> Layout:
+    """The layout of an array of structures: whole elements one after another.
+
+    `order` lists the batch axes from the slowest to the fastest; None is the order of the axes.
+    """
+    axes = order if order is not None else tuple(range(len(shape)))
+    full = shape + element_shape
+    strides = [0] * len(full)
+    step = scalar.bytes
+    for axis in [*range(len(full) - 1, len(shape) - 1, -1), *reversed(axes)]:
+        strides[axis] = step
+        step *= full[axis]
+    return Layout(full, tuple(strides), step, axes == tuple(range(len(shape))))
+
+
+def pack_descriptor(address: int, layout: Layout) -> bytes:
+    """The block of memory by which kernels know an array: { u64 data; i64 shape[rank]; i64 strides_in_bytes[rank] }."""
+    rank = len(layout.shape)
+    return struct.pack(f"=Q{2 * rank}q", address, *layout.shape, *layout.strides)

@@ -1,0 +1,50 @@
+"""Host memory of fields and ndarrays: aligned, zeroed, counted."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+
+import numpy as np
+
+__all__ = ["ALIGNMENT", "Usage", "allocate", "usage"]
+
+ALIGNMENT = 64
+
+
+class Usage:
+    """Bytes of storage memory: alive now, the most so far, and how many blocks are alive."""
+
+    __slots__ = ("_lock", "blocks", "bytes", "peak_bytes")
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()  # re-entrant: a finaliser may run inside an allocation
+        self.bytes = 0
+        self.peak_bytes = 0
+        self.blocks = 0
+
+    def _add(self, count: int) -> None:
+        with self._lock:
+            self.bytes += count
+            self.blocks += 1
+            self.peak_bytes = max(self.peak_bytes, self.bytes)
+
+    def _remove(self, count: int) -> None:
+        with self._lock:
+            self.bytes -= count
+            self.blocks -= 1
+
+
+usage = Usage()
+
+
+def allocate(count: int) -> np.ndarray:
+    """A zeroed block of `count` bytes (uint8, 1-D) whose address is a multiple of 64.
+
+    The memory lives as long as the array or any view of it; MemoryError if there is not enough.
+    """
+    raw = np.zeros(count + ALIGNMENT, dtype=np.uint8)
+    start = -raw.ctypes.data % ALIGNMENT
+    usage._add(count)
+    weakref.finalize(raw, usage._remove, count).atexit = False
+    return raw[start : start + count]
