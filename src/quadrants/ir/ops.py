@@ -1,0 +1,545 @@
+"""The op table: one row an operation. Printer, verifier, folder, interpreter, documentation and random programs derive
+from the rows; a new scalar operation is one row here (and one in a target that has no default for it).
+
+Elementwise rows take scalars or matrices of one shape. Operands of a row have one type unless its rule says otherwise:
+conversions are explicit (`cast`, `splat`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from quadrants.ir import evaluate as ev
+from quadrants.ir import rules
+from quadrants.ir.types import Type
+
+__all__ = ["OPS", "TERMINATORS", "Row", "is_pure", "result_types"]
+
+Rule = Callable[[tuple[Type, ...], dict[str, Any]], tuple[Type, ...]]
+Derivative = Callable[..., tuple[Any, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What the compiler knows of one operation.
+
+    effects: 'pure' | 'reads' | 'writes' | 'atomic' | 'traps' | 'control'.
+    evaluate: its meaning on NumPy scalars or arrays, given the result's scalar type first; None for memory and control.
+    derivative: (builder, gradient, result, *operands) -> one gradient (or None) an operand; None: not differentiable.
+    """
+
+    name: str
+    rule: Rule
+    arity: int
+    doc: str
+    effects: str = "pure"
+    commutative: bool = False
+    associative: bool = False
+    identity: float | bool | None = None
+    evaluate: Callable[..., Any] | None = None
+    derivative: Derivative | None = None
+    elementwise: bool = False
+    cost: float = 1.0
+
+
+OPS: dict[str, Row] = {}
+TERMINATORS = frozenset({"yield", "break", "continue", "return"})
+
+
+def _row(name: str, rule: Rule, arity: int, doc: str, **facts: Any) -> None:
+    OPS[name] = Row(name, rule, arity, doc, **facts)
+
+
+def _elementwise(name: str, rule: Rule, arity: int, evaluate: Callable[..., Any], doc: str, **facts: Any) -> None:
+    _row(name, rule, arity, doc, evaluate=evaluate, elementwise=True, **facts)
+
+
+def is_pure(kind: str) -> bool:
+    return OPS[kind].effects == "pure"
+
+
+def result_types(kind: str, operand_types: tuple[Type, ...], attributes: dict[str, Any]) -> tuple[Type, ...]:
+    """The result types by the row's rule; TypeError says what does not fit."""
+    return OPS[kind].rule(operand_types, attributes)
+
+
+# Arithmetic.  Integers wrap; floats are IEEE.
+_elementwise(
+    "add",
+    rules.number,
+    2,
+    ev.add,
+    "a + b",
+    commutative=True,
+    associative=True,
+    identity=0,
+    derivative=lambda b, g, r, x, y: (g, g),
+)
+_elementwise("sub", rules.number, 2, ev.sub, "a - b", derivative=lambda b, g, r, x, y: (g, b.neg(g)))
+_elementwise(
+    "mul",
+    rules.number,
+    2,
+    ev.mul,
+    "a * b",
+    commutative=True,
+    associative=True,
+    identity=1,
+    derivative=lambda b, g, r, x, y: (b.mul(g, y), b.mul(g, x)),
+)
+_elementwise(
+    "div",
+    rules.floating,
+    2,
+    ev.div,
+    "a / b",
+    cost=5,
+    derivative=lambda b, g, r, x, y: (b.div(g, y), b.neg(b.div(b.mul(g, r), y))),
+)
+_elementwise("floordiv", rules.number, 2, ev.floordiv, "the floor of a / b; integer division by zero is 0", cost=10)
+_elementwise(
+    "mod",
+    rules.number,
+    2,
+    ev.mod,
+    "a - b * (a // b), with b's sign; integers: 0 where b is 0",
+    cost=10,
+    derivative=lambda b, g, r, x, y: (g, b.neg(b.mul(g, b.floordiv(x, y)))),
+)
+_elementwise("truncdiv", rules.integer, 2, ev.truncdiv, "a / b rounded towards zero; division by zero is 0", cost=10)
+_elementwise(
+    "truncmod", rules.integer, 2, ev.truncmod, "the remainder of truncdiv, with a's sign; 0 where b is 0", cost=10
+)
+_elementwise(
+    "pow",
+    rules.number,
+    2,
+    ev.pow,
+    "a ** b; integers: a negative power is 1 / (a ** -b) truncated",
+    cost=40,
+    derivative=lambda b, g, r, x, y: (
+        b.mul(g, b.mul(y, b.pow(x, b.sub(y, b.one_like(y))))),
+        b.mul(g, b.mul(r, b.log(x))),
+    ),
+)
+_elementwise("neg", rules.number, 1, ev.neg, "-a", derivative=lambda b, g, r, x: (b.neg(g),))
+_elementwise(
+    "abs",
+    rules.number,
+    1,
+    ev.abs_,
+    "the absolute value (the smallest integer stays as it is)",
+    derivative=lambda b, g, r, x: (b.mul(g, b.sign(x)),),
+)
+_elementwise("sign", rules.number, 1, ev.sign, "-1, 0 or 1 (NaN stays)")
+_elementwise(
+    "min",
+    rules.number,
+    2,
+    ev.minimum,
+    "the smaller; of NaN and a number the number",
+    commutative=True,
+    associative=True,
+    derivative=lambda b, g, r, x, y: (b.select(b.le(x, y), g, b.zero_like(g)), b.select(b.le(x, y), b.zero_like(g), g)),
+)
+_elementwise(
+    "max",
+    rules.number,
+    2,
+    ev.maximum,
+    "the larger; of NaN and a number the number",
+    commutative=True,
+    associative=True,
+    derivative=lambda b, g, r, x, y: (b.select(b.ge(x, y), g, b.zero_like(g)), b.select(b.ge(x, y), b.zero_like(g), g)),
+)
+_elementwise(
+    "fma",
+    rules.floating,
+    3,
+    ev.fma,
+    "a * b + c, rounded once where the target can",
+    derivative=lambda b, g, r, x, y, z: (b.mul(g, y), b.mul(g, x), g),
+)
+
+# Bits.
+_elementwise("bit_and", rules.bits, 2, ev.bit_and, "a & b", commutative=True, associative=True, identity=-1)
+_elementwise("bit_or", rules.bits, 2, ev.bit_or, "a | b", commutative=True, associative=True, identity=0)
+_elementwise("bit_xor", rules.bits, 2, ev.bit_xor, "a ^ b", commutative=True, associative=True, identity=0)
+_elementwise("bit_not", rules.bits, 1, ev.bit_not, "~a; on u1 the logical not")
+_elementwise(
+    "shl", rules.integer, 2, ev.shl, "a << b; everything is shifted out by the width or more, or by a negative count"
+)
+_elementwise("shr", rules.integer, 2, ev.shr, "a >> b, arithmetic for signed types")
+_elementwise("ushr", rules.integer, 2, ev.ushr, "a >> b, zeros from the left whatever the sign")
+_elementwise("popcount", rules.integer, 1, ev.popcount, "how many bits are set")
+_elementwise("clz", rules.integer, 1, ev.clz, "how many zero bits lead; the width for 0")
+_elementwise("ctz", rules.integer, 1, ev.ctz, "how many zero bits trail; the width for 0")
+
+# Comparisons: NaN is unequal to everything.
+for _name, _fn, _doc in (
+    ("eq", ev.eq, "a == b"),
+    ("ne", ev.ne, "a != b"),
+    ("lt", ev.lt, "a < b"),
+    ("le", ev.le, "a <= b"),
+    ("gt", ev.gt, "a > b"),
+    ("ge", ev.ge, "a >= b"),
+):
+    _elementwise(_name, rules.compare, 2, _fn, _doc, commutative=_name in ("eq", "ne"))
+_elementwise("is_nan", rules.test, 1, ev.is_nan, "whether a is not a number")
+_elementwise("is_inf", rules.test, 1, ev.is_inf, "whether a is an infinity")
+_elementwise(
+    "select",
+    rules.select,
+    3,
+    ev.select,
+    "b where a, else c; both are evaluated",
+    derivative=lambda b, g, r, c, x, y: (None, b.select(c, g, b.zero_like(g)), b.select(c, b.zero_like(g), g)),
+)
+
+# Elementary functions.
+_elementwise(
+    "sqrt",
+    rules.floating,
+    1,
+    ev.sqrt,
+    "the square root",
+    cost=5,
+    derivative=lambda b, g, r, x: (b.div(g, b.add(r, r)),),
+)
+_elementwise(
+    "rsqrt",
+    rules.floating,
+    1,
+    ev.rsqrt,
+    "1 / sqrt(a)",
+    cost=8,
+    derivative=lambda b, g, r, x: (b.neg(b.div(b.mul(g, r), b.add(x, x))),),
+)
+_elementwise(
+    "cbrt",
+    rules.floating,
+    1,
+    ev.cbrt,
+    "the cube root",
+    cost=20,
+    derivative=lambda b, g, r, x: (b.div(g, b.mul(b.literal_like(r, 3), b.mul(r, r))),),
+)
+_elementwise("exp", rules.floating, 1, ev.exp, "e ** a", cost=15, derivative=lambda b, g, r, x: (b.mul(g, r),))
+_elementwise(
+    "exp2",
+    rules.floating,
+    1,
+    ev.exp2,
+    "2 ** a",
+    cost=15,
+    derivative=lambda b, g, r, x: (b.mul(g, b.mul(r, b.literal_like(r, 0.6931471805599453))),),
+)
+_elementwise(
+    "expm1",
+    rules.floating,
+    1,
+    ev.expm1,
+    "e ** a - 1, precise near 0",
+    cost=20,
+    derivative=lambda b, g, r, x: (b.mul(g, b.exp(x)),),
+)
+_elementwise(
+    "log", rules.floating, 1, ev.log, "the natural logarithm", cost=15, derivative=lambda b, g, r, x: (b.div(g, x),)
+)
+_elementwise(
+    "log2",
+    rules.floating,
+    1,
+    ev.log2,
+    "the logarithm to base 2",
+    cost=15,
+    derivative=lambda b, g, r, x: (b.div(g, b.mul(x, b.literal_like(x, 0.6931471805599453))),),
+)
+_elementwise(
+    "log10",
+    rules.floating,
+    1,
+    ev.log10,
+    "the logarithm to base 10",
+    cost=15,
+    derivative=lambda b, g, r, x: (b.div(g, b.mul(x, b.literal_like(x, 2.302585092994046))),),
+)
+_elementwise(
+    "log1p",
+    rules.floating,
+    1,
+    ev.log1p,
+    "log(1 + a), precise near 0",
+    cost=20,
+    derivative=lambda b, g, r, x: (b.div(g, b.add(x, b.one_like(x))),),
+)
+_elementwise(
+    "sin",
+    rules.floating,
+    1,
+    ev.sin,
+    "the sine of a in radians",
+    cost=20,
+    derivative=lambda b, g, r, x: (b.mul(g, b.cos(x)),),
+)
+_elementwise(
+    "cos",
+    rules.floating,
+    1,
+    ev.cos,
+    "the cosine of a in radians",
+    cost=20,
+    derivative=lambda b, g, r, x: (b.neg(b.mul(g, b.sin(x))),),
+)
+_elementwise(
+    "tan",
+    rules.floating,
+    1,
+    ev.tan,
+    "the tangent of a in radians",
+    cost=25,
+    derivative=lambda b, g, r, x: (b.mul(g, b.add(b.mul(r, r), b.one_like(r))),),
+)
+_elementwise(
+    "asin",
+    rules.floating,
+    1,
+    ev.asin,
+    "the arc sine",
+    cost=25,
+    derivative=lambda b, g, r, x: (b.div(g, b.sqrt(b.sub(b.one_like(x), b.mul(x, x)))),),
+)
+_elementwise(
+    "acos",
+    rules.floating,
+    1,
+    ev.acos,
+    "the arc cosine",
+    cost=25,
+    derivative=lambda b, g, r, x: (b.neg(b.div(g, b.sqrt(b.sub(b.one_like(x), b.mul(x, x))))),),
+)
+_elementwise(
+    "atan",
+    rules.floating,
+    1,
+    ev.atan,
+    "the arc tangent",
+    cost=25,
+    derivative=lambda b, g, r, x: (b.div(g, b.add(b.mul(x, x), b.one_like(x))),),
+)
+_elementwise(
+    "sinh",
+    rules.floating,
+    1,
+    ev.sinh,
+    "the hyperbolic sine",
+    cost=25,
+    derivative=lambda b, g, r, x: (b.mul(g, b.cosh(x)),),
+)
+_elementwise(
+    "cosh",
+    rules.floating,
+    1,
+    ev.cosh,
+    "the hyperbolic cosine",
+    cost=25,
+    derivative=lambda b, g, r, x: (b.mul(g, b.sinh(x)),),
+)
+_elementwise(
+    "tanh",
+    rules.floating,
+    1,
+    ev.tanh,
+    "the hyperbolic tangent",
+    cost=25,
+    derivative=lambda b, g, r, x: (b.mul(g, b.sub(b.one_like(r), b.mul(r, r))),),
+)
+_elementwise(
+    "asinh",
+    rules.floating,
+    1,
+    ev.asinh,
+    "the inverse hyperbolic sine",
+    cost=25,
+    derivative=lambda b, g, r, x: (b.div(g, b.sqrt(b.add(b.mul(x, x), b.one_like(x)))),),
+)
+_elementwise(
+    "acosh",
+    rules.floating,
+    1,
+    ev.acosh,
+    "the inverse hyperbolic cosine",
+    cost=25,
+    derivative=lambda b, g, r, x: (b.div(g, b.sqrt(b.sub(b.mul(x, x), b.one_like(x)))),),
+)
+_elementwise(
+    "atanh",
+    rules.floating,
+    1,
+    ev.atanh,
+    "the inverse hyperbolic tangent",
+    cost=25,
+    derivative=lambda b, g, r, x: (b.div(g, b.sub(b.one_like(x), b.mul(x, x))),),
+)
+_elementwise(
+    "erf",
+    rules.floating,
+    1,
+    ev.erf,
+    "the error function",
+    cost=25,
+    derivative=lambda b, g, r, x: (b.mul(g, b.mul(b.literal_like(x, 1.1283791670955126), b.exp(b.neg(b.mul(x, x))))),),
+)
+_elementwise("floor", rules.floating, 1, ev.floor, "the largest whole number not above a")
+_elementwise("ceil", rules.floating, 1, ev.ceil, "the smallest whole number not below a")
+_elementwise("trunc", rules.floating, 1, ev.trunc, "a without its fraction")
+_elementwise("round", rules.floating, 1, ev.round_, "the nearest whole number, halves to even")
+_elementwise(
+    "atan2",
+    rules.floating,
+    2,
+    ev.atan2,
+    "the angle of the point (b, a)",
+    cost=40,
+    derivative=lambda b, g, r, y, x: (
+        b.div(b.mul(g, x), b.add(b.mul(x, x), b.mul(y, y))),
+        b.neg(b.div(b.mul(g, y), b.add(b.mul(x, x), b.mul(y, y)))),
+    ),
+)
+_elementwise(
+    "hypot",
+    rules.floating,
+    2,
+    ev.hypot,
+    "sqrt(a * a + b * b) without overflow on the way",
+    cost=15,
+    derivative=lambda b, g, r, x, y: (b.div(b.mul(g, x), r), b.div(b.mul(g, y), r)),
+)
+_elementwise("copysign", rules.floating, 2, ev.copysign, "a with b's sign")
+
+# Conversions and constants.
+_row("constant", rules.constant, 0, "the number `value` (a matrix: nested tuples) as `type`", evaluate=ev.constant)
+_elementwise(
+    "cast",
+    rules.cast,
+    1,
+    ev.cast,
+    "a as `type`: floats to integers truncate and saturate, NaN is 0; integers wrap; u1 is a != 0",
+    derivative=lambda b, g, r, x: (b.cast_like(g, x),),
+)
+_elementwise("bitcast", rules.bitcast, 1, ev.bitcast, "the bits of a as `type` of the same width")
+
+# Matrices.
+_row("splat", rules.splat, 1, "a matrix `type` with a everywhere", evaluate=ev.splat)
+_row("construct", rules.construct, -1, "a matrix `type` of its elements, row by row", evaluate=ev.construct)
+_row(
+    "extract",
+    rules.extract,
+    -1,
+    "the element of a matrix at the indices (unchecked: they are in range)",
+    evaluate=ev.extract,
+)
+_row("insert", rules.insert, -1, "the matrix a with the element at the indices replaced by b", evaluate=ev.insert)
+_row(
+    "matmul",
+    rules.matmul,
+    2,
+    "the matrix product a @ b (matrix by matrix, matrix by vector, vector by matrix)",
+    evaluate=ev.matmul,
+    cost=8,
+)
+_row("transpose", rules.transpose, 1, "the matrix a with rows and columns exchanged", evaluate=ev.transpose)
+for _name, _fn in (
+    ("add", ev.reduce_add),
+    ("mul", ev.reduce_mul),
+    ("min", ev.reduce_min),
+    ("max", ev.reduce_max),
+    ("and", ev.reduce_and),
+    ("or", ev.reduce_or),
+):
+    _row(f"reduce_{_name}", rules.reduce, 1, f"all elements of a combined by `{_name}`, in order", evaluate=_fn, cost=3)
+
+# Memory.  An array operand takes up to rank indices; fewer leave the static axes: the value is then a matrix.
+_row("load", rules.load, -1, "the element of an array at the indices", effects="reads", cost=4)
+_row(
+    "store",
+    rules.store,
+    -1,
+    "writes a value (first operand) to an array's element at the indices",
+    effects="writes",
+    cost=4,
+)
+_row(
+    "update",
+    rules.update,
+    -1,
+    "array[indices] = array[indices] `by` value (first operand), atomic unless `atomic` is False; gives the old value",
+    effects="atomic",
+    cost=8,
+)
+_row(
+    "compare_exchange",
+    rules.compare_exchange,
+    -1,
+    "writes `value` (second) where the element equals `expected` (first), atomically; gives the old value",
+    effects="atomic",
+    cost=20,
+)
+_row("dim", rules.dim, 1, "the size of an array's `axis`", cost=0.1)
+_row("slot", rules.slot, 0, "private memory for one value of `type`, undefined at first", effects="writes", cost=0.1)
+
+# Control.
+_row(
+    "for",
+    rules.for_,
+    -1,
+    "`rank` nested counters from lows to highs by 1 (i64); carries values; `parallel`: in any order",
+    effects="control",
+    cost=0,
+)
+_row(
+    "while",
+    rules.while_,
+    -1,
+    "while the first region yields true, the second runs; carries values",
+    effects="control",
+    cost=0,
+)
+_row(
+    "if",
+    rules.if_,
+    1,
+    "the first region where the condition holds, else the second; yields values",
+    effects="control",
+    cost=0,
+)
+_row(
+    "call",
+    rules.call,
+    -1,
+    "calls the function `callee`; arrays by reference, numbers and matrices by value",
+    effects="control",
+    cost=5,
+)
+_row("yield", rules.terminator, -1, "ends a region with values", effects="control", cost=0)
+_row("break", rules.terminator, -1, "leaves the innermost loop with its carried values", effects="control", cost=0)
+_row(
+    "continue",
+    rules.terminator,
+    -1,
+    "goes to the next iteration of the innermost loop with its carried values",
+    effects="control",
+    cost=0,
+)
+_row("return", rules.terminator, -1, "leaves the function with its results", effects="control", cost=0)
+_row("print", rules.effect, -1, "prints the operands by `format` (the parts between them)", effects="traps", cost=50)
+_row(
+    "check",
+    rules.check,
+    -1,
+    "fails with `message` (and the other operands) unless the condition holds",
+    effects="traps",
+    cost=1,
+)

@@ -1,0 +1,213 @@
+"""Type rules of the op table: operand types and attributes to result types, or a TypeError that says what does not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from quadrants.ir.types import (
+    ArrayType,
+    MatrixType,
+    ScalarType,
+    Type,
+    i64,
+    matrix_type,
+    scalar_of,
+    shape_of,
+    slot_type,
+    u1,
+    with_scalar,
+)
+
+Attributes = dict[str, Any]
+Types = tuple[Type, ...]
+
+
+def _uniform(accepts: Callable[[ScalarType], bool], what: str) -> Callable[[Types, Attributes], Types]:
+    def rule(operands: Types, attributes: Attributes) -> Types:
+        first = operands[0]
+        if any(other is not first for other in operands):
+            raise TypeError(f"operands differ in type: {', '.join(map(str, operands))}")
+        if type(first) is ArrayType or not accepts(scalar_of(first)):
+            raise TypeError(f"takes {what}, not {first}")
+        return (first,)
+
+    return rule
+
+
+number = _uniform(lambda scalar: scalar.bits > 1, "numbers")
+floating = _uniform(lambda scalar: scalar.kind == "f", "floats")
+integer = _uniform(lambda scalar: scalar.kind != "f" and scalar.bits > 1, "integers")
+bits = _uniform(lambda scalar: scalar.kind != "f", "integers or truth values")
+_any = _uniform(lambda scalar: True, "values")
+
+
+def compare(operands: Types, attributes: Attributes) -> Types:
+    return (with_scalar(_any(operands, attributes)[0], u1),)
+
+
+def test(operands: Types, attributes: Attributes) -> Types:
+    return (with_scalar(floating(operands, attributes)[0], u1),)
+
+
+def select(operands: Types, attributes: Attributes) -> Types:
+    condition, yes, no = operands
+    _any((yes, no), attributes)
+    if condition is not u1 and condition is not with_scalar(yes, u1):
+        raise TypeError(f"the condition is {condition}: a u1, or a matrix of u1 of the values' shape")
+    return (yes,)
+
+
+def constant(operands: Types, attributes: Attributes) -> Types:
+    return (attributes["type"],)
+
+
+def cast(operands: Types, attributes: Attributes) -> Types:
+    target = attributes["type"]
+    if shape_of(target) != shape_of(operands[0]):
+        raise TypeError(f"cannot cast {operands[0]} to {target}: the shapes differ")
+    return (target,)
+
+
+def bitcast(operands: Types, attributes: Attributes) -> Types:
+    target = cast(operands, attributes)[0]
+    if scalar_of(target).bits != scalar_of(operands[0]).bits:
+        raise TypeError(f"cannot take the bits of {operands[0]} as {target}: the widths differ")
+    return (target,)
+
+
+def splat(operands: Types, attributes: Attributes) -> Types:
+    target = attributes["type"]
+    if type(target) is not MatrixType or target.scalar is not operands[0]:
+        raise TypeError(f"splat of {operands[0]} to {target}")
+    return (target,)
+
+
+def construct(operands: Types, attributes: Attributes) -> Types:
+    target = attributes["type"]
+    if type(target) is not MatrixType or target.count != len(operands) or any(o is not target.scalar for o in operands):
+        raise TypeError(f"{len(operands)} elements {', '.join(map(str, operands[:4]))} do not make {target}")
+    return (target,)
+
+
+def _indices(types: Types, count: int) -> None:
+    if len(types) != count or any(index is not i64 for index in types):
+        raise TypeError(f"takes {count} indices of i64, not ({', '.join(map(str, types))})")
+
+
+def extract(operands: Types, attributes: Attributes) -> Types:
+    matrix = operands[0]
+    if type(matrix) is not MatrixType:
+        raise TypeError(f"extract from {matrix}")
+    _indices(operands[1:], len(matrix.shape))
+    return (matrix.scalar,)
+
+
+def insert(operands: Types, attributes: Attributes) -> Types:
+    matrix, value = operands[:2]
+    if type(matrix) is not MatrixType or value is not matrix.scalar:
+        raise TypeError(f"insert of {value} into {matrix}")
+    _indices(operands[2:], len(matrix.shape))
+    return (matrix,)
+
+
+def matmul(operands: Types, attributes: Attributes) -> Types:
+    left, right = operands
+    if type(left) is not MatrixType or type(right) is not MatrixType or left.scalar is not right.scalar:
+        raise TypeError(f"matrix product of {left} and {right}")
+    rows, columns = left.shape[:-1], right.shape[1:]
+    if left.shape[-1] != right.shape[0] or not (rows or columns):
+        raise TypeError(f"matrix product of shapes {left.shape} and {right.shape}")
+    return (matrix_type(left.scalar, rows + columns),)
+
+
+def transpose(operands: Types, attributes: Attributes) -> Types:
+    matrix = operands[0]
+    if type(matrix) is not MatrixType or len(matrix.shape) != 2:
+        raise TypeError(f"transpose of {matrix}")
+    return (matrix_type(matrix.scalar, (matrix.shape[1], matrix.shape[0])),)
+
+
+def reduce(operands: Types, attributes: Attributes) -> Types:
+    if type(operands[0]) is not MatrixType:
+        raise TypeError(f"reduction of {operands[0]}")
+    return (scalar_of(operands[0]),)
+
+
+def _element(array: Type, indices: Types) -> Type:
+    if type(array) is not ArrayType:
+        raise TypeError(f"{array} is not an array")
+    _indices(indices, len(indices))
+    try:
+        return array.indexed(len(indices))
+    except ValueError as error:
+        raise TypeError(str(error)) from None
+
+
+def load(operands: Types, attributes: Attributes) -> Types:
+    return (_element(operands[0], operands[1:]),)
+
+
+def store(operands: Types, attributes: Attributes) -> Types:
+    value, array, *indices = operands
+    element = _element(array, tuple(indices))
+    if element is not value:
+        raise TypeError(f"store of {value} into an element of type {element}")
+    return ()
+
+
+def update(operands: Types, attributes: Attributes) -> Types:
+    store(operands, attributes)
+    return (operands[0],)
+
+
+def compare_exchange(operands: Types, attributes: Attributes) -> Types:
+    expected, value, array, *indices = operands
+    if expected is not value or type(value) is not ScalarType or value.kind == "f":
+        raise TypeError(f"compare_exchange of {expected} and {value}: one integer type")
+    return update((value, array, *indices), attributes)
+
+
+def dim(operands: Types, attributes: Attributes) -> Types:
+    array = operands[0]
+    if type(array) is not ArrayType or not 0 <= attributes["axis"] < array.rank:
+        raise TypeError(f"axis {attributes.get('axis')} of {array}")
+    return (i64,)
+
+
+def slot(operands: Types, attributes: Attributes) -> Types:
+    return (slot_type(attributes["type"]),)
+
+
+def for_(operands: Types, attributes: Attributes) -> Types:
+    rank = attributes["rank"]
+    _indices(operands[: 2 * rank], 2 * rank)
+    return operands[2 * rank :]
+
+
+def while_(operands: Types, attributes: Attributes) -> Types:
+    return operands
+
+
+def if_(operands: Types, attributes: Attributes) -> Types:
+    if operands[0] is not u1:
+        raise TypeError(f"the condition is {operands[0]}, not u1")
+    return tuple(attributes.get("types", ()))
+
+
+def call(operands: Types, attributes: Attributes) -> Types:
+    return tuple(attributes.get("types", ()))
+
+
+def terminator(operands: Types, attributes: Attributes) -> Types:
+    return ()
+
+
+def effect(operands: Types, attributes: Attributes) -> Types:
+    return ()
+
+
+def check(operands: Types, attributes: Attributes) -> Types:
+    if operands[0] is not u1:
+        raise TypeError(f"the condition is {operands[0]}, not u1")
+    return ()

@@ -1,0 +1,250 @@
+"""Types of the IR: scalars, matrices, arrays. All are interned, so equality is `is`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+__all__ = [
+    "ArrayType",
+    "MatrixType",
+    "ScalarType",
+    "Type",
+    "array_type",
+    "bf16",
+    "element_type",
+    "f16",
+    "f32",
+    "f64",
+    "i8",
+    "i16",
+    "i32",
+    "i64",
+    "matrix_type",
+    "promote",
+    "scalar_of",
+    "scalar_types",
+    "shape_of",
+    "u1",
+    "u8",
+    "u16",
+    "u32",
+    "u64",
+    "with_scalar",
+]
+
+
+class Type:
+    """A type of the IR. Instances are interned: compare with `is`."""
+
+    __slots__ = ("name",)
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __copy__(self) -> Type:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Type:
+        return self
+
+
+class ScalarType(Type):
+    """A number of fixed width.
+
+    `kind` is 'f' (float), 'i' (signed) or 'u' (unsigned; u1 is the type of truth values), `bits` the width,
+    `numpy` the NumPy dtype or None where NumPy has none (bf16).
+    """
+
+    __slots__ = ("bits", "kind", "numpy")
+
+    def __init__(self, kind: str, bits: int, name: str = "") -> None:
+        self.name = name or f"{kind}{bits}"
+        self.kind = kind
+        self.bits = bits
+        self.numpy: np.dtype | None = _numpy_dtype(self.name)
+
+    @property
+    def is_float(self) -> bool:
+        return self.kind == "f"
+
+    @property
+    def is_integer(self) -> bool:
+        return self.kind != "f" and self.bits > 1
+
+    @property
+    def is_signed(self) -> bool:
+        return self.kind == "i"
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of one element in memory (u1 takes one byte)."""
+        return max(self.bits // 8, 1)
+
+    @property
+    def minimum(self) -> int:
+        """The smallest value of an integer type."""
+        return -(1 << (self.bits - 1)) if self.kind == "i" else 0
+
+    @property
+    def maximum(self) -> int:
+        """The largest value of an integer type."""
+        return (1 << (self.bits - 1)) - 1 if self.kind == "i" else (1 << self.bits) - 1
+
+    def __reduce__(self) -> tuple:
+        return (_scalar_by_name, (self.name,))
+
+    def __call__(self, *values: object) -> object:
+        raise _type_called(self)
+
+
+def _type_called(scalar: ScalarType) -> Exception:
+    from quadrants.errors import QuadrantsSyntaxError
+
+    return QuadrantsSyntaxError(
+        f"Quadrants data types cannot be called outside Quadrants kernels: use numpy.{scalar.name} or plain numbers here."
+    )
+
+
+def _numpy_dtype(name: str) -> np.dtype | None:
+    names = {"u1": "bool", "f16": "float16", "f32": "float32", "f64": "float64", "bf16": None}
+    found = names.get(
+        name, name.replace("u", "uint").replace("i", "int") if name[0] == "i" else name.replace("u", "uint")
+    )
+    return np.dtype(found) if found else None
+
+
+u1 = ScalarType("u", 1)
+i8, i16, i32, i64 = (ScalarType("i", bits) for bits in (8, 16, 32, 64))
+u8, u16, u32, u64 = (ScalarType("u", bits) for bits in (8, 16, 32, 64))
+f16, f32, f64 = (ScalarType("f", bits) for bits in (16, 32, 64))
+bf16 = ScalarType("f", 16, "bf16")
+
+scalar_types: tuple[ScalarType, ...] = (u1, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64)
+_by_name: dict[str, ScalarType] = {scalar.name: scalar for scalar in scalar_types}
+
+
+def _scalar_by_name(name: str) -> ScalarType:
+    return _by_name[name]
+
+
+class MatrixType(Type):
+    """A vector or matrix value with a static shape of one or two sizes."""
+
+    __slots__ = ("count", "scalar", "shape")
+
+    def __init__(self, scalar: ScalarType, shape: tuple[int, ...]) -> None:
+        self.scalar = scalar
+        self.shape = shape
+        self.count = int(np.prod(shape))
+        self.name = f"matrix<{scalar}, {'x'.join(map(str, shape))}>"
+
+    def __reduce__(self) -> tuple:
+        return (matrix_type, (self.scalar, self.shape))
+
+
+class ArrayType(Type):
+    """Memory with a descriptor { data; shape[rank]; strides_in_bytes[rank] }.
+
+    `rank` counts all axes; the sizes of the last `len(trailing)` axes are static (the element of a vector field has
+    trailing (3,)). `layout` is 'C' (dense, last axis fastest), 'A' (any strides) or 'L' (a slot: private dense memory of
+    one thread whose whole shape is `trailing`). A partial index that leaves just static axes yields a matrix.
+    """
+
+    __slots__ = ("layout", "rank", "scalar", "trailing")
+
+    def __init__(self, scalar: ScalarType, rank: int, trailing: tuple[int, ...], layout: str) -> None:
+        self.scalar = scalar
+        self.rank = rank
+        self.trailing = trailing
+        self.layout = layout
+        sizes = "".join(f", {size}" for size in trailing)
+        self.name = f"array<{scalar}, {rank}{sizes}, {layout}>"
+
+    @property
+    def is_slot(self) -> bool:
+        return self.layout == "L"
+
+    def indexed(self, count: int) -> Type:
+        """The type of an element reached by `count` indices; ValueError unless all axes left are static."""
+        left = self.rank - count
+        if left < 0 or left > len(self.trailing):
+            raise ValueError(f"{count} indices into {self}")
+        return self.scalar if left == 0 else matrix_type(self.scalar, self.trailing[len(self.trailing) - left :])
+
+    def __reduce__(self) -> tuple:
+        return (array_type, (self.scalar, self.rank, self.trailing, self.layout))
+
+
+_matrices: dict[tuple, MatrixType] = {}
+_arrays: dict[tuple, ArrayType] = {}
+
+
+def matrix_type(scalar: ScalarType, shape: tuple[int, ...]) -> MatrixType:
+    """The vector or matrix type of that element type and shape."""
+    key = (scalar, shape)
+    found = _matrices.get(key)
+    return found if found is not None else _matrices.setdefault(key, MatrixType(scalar, shape))
+
+
+def array_type(scalar: ScalarType, rank: int, trailing: tuple[int, ...] = (), layout: str = "C") -> ArrayType:
+    """The array type of these properties (see ArrayType)."""
+    key = (scalar, rank, trailing, layout)
+    found = _arrays.get(key)
+    return found if found is not None else _arrays.setdefault(key, ArrayType(scalar, rank, trailing, layout))
+
+
+def slot_type(element: Type) -> ArrayType:
+    """The type of a slot that holds one value of `element` type."""
+    shape = shape_of(element)
+    return array_type(scalar_of(element), len(shape), shape, "L")
+
+
+def scalar_of(type_: Type) -> ScalarType:
+    """The element type of a scalar, matrix or array type."""
+    return type_ if type(type_) is ScalarType else type_.scalar  # type: ignore[attr-defined]
+
+
+def shape_of(type_: Type) -> tuple[int, ...]:
+    """The static shape of a value type: () for scalars."""
+    return type_.shape if type(type_) is MatrixType else ()
+
+
+def with_scalar(type_: Type, scalar: ScalarType) -> Type:
+    """The value type of the same shape over another element type."""
+    return matrix_type(scalar, type_.shape) if type(type_) is MatrixType else scalar
+
+
+def element_type(array: ArrayType) -> Type:
+    """The type of a whole element of an array: a scalar, or a matrix of its static axes."""
+    return array.indexed(array.rank - len(array.trailing))
+
+
+def promote(left: ScalarType, right: ScalarType) -> ScalarType:
+    """The type two typed operands meet in: float beats integer at the float's own width, wider beats narrower,
+    unsigned wins at equal width, u1 gives way to every other type; f16 with bf16 meets in f32."""
+    if left is right:
+        return left
+    if left.is_float != right.is_float:
+        return left if left.is_float else right
+    if left.bits != right.bits:
+        return left if left.bits > right.bits else right
+    if left.is_float:
+        return f32
+    return left if left.kind == "u" else right
+
+
+def parse_type(text: str) -> Type:
+    """The type that prints as `text`; ValueError if none does."""
+    if text in _by_name:
+        return _by_name[text]
+    head, _, rest = text.partition("<")
+    parts = [part.strip() for part in rest.rstrip(">").split(",")]
+    if head == "matrix" and len(parts) == 2 and parts[0] in _by_name:
+        return matrix_type(_by_name[parts[0]], tuple(int(size) for size in parts[1].split("x")))
+    if head == "array" and len(parts) >= 3 and parts[0] in _by_name:
+        return array_type(_by_name[parts[0]], int(parts[1]), tuple(map(int, parts[2:-1])), parts[-1])
+    raise ValueError(f"not a type: {text!r}")
