@@ -1,0 +1,58 @@
+"""What a pass may know and tell besides the module itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from quadrants import knobs
+from quadrants.ir.nodes import Location
+
+__all__ = ["Notice", "PassContext"]
+
+
+@dataclass(frozen=True)
+class Notice:
+    """A choice that the user may want to know of: `pass_name` made it, for the code at `locations`."""
+
+    pass_name: str
+    text: str
+    locations: tuple[Location | None, ...] = ()
+
+
+@dataclass
+class PassContext:
+    """The surroundings of one run of the pipeline.
+
+    `options` are the user's, `record` is the target's capability record (None where none is known yet). Passes append
+    to `notices` and add to `counters`; the driver fills `times` (seconds a pass), `sizes` (operations after a pass,
+    where `count_ops` is set) and `executed`. Before each optional rewrite a pass asks `permit`, so that a wrong rewrite
+    can be found by bisection: `rewrite_limit` is how many are still allowed, None for all.
+    """
+
+    options: knobs.Options = field(default_factory=knobs.Options)
+    record: Any = None
+    notices: list[Notice] = field(default_factory=list)
+    counters: dict[str, int] = field(default_factory=dict)
+    times: dict[str, float] = field(default_factory=dict)
+    sizes: dict[str, int] = field(default_factory=dict)
+    executed: list[str] = field(default_factory=list)
+    count_ops: bool = False
+    rewrite_limit: int | None = None
+    dump: Callable[[str, str], None] | None = None
+
+    def notice(self, pass_name: str, text: str, *locations: Location | None) -> None:
+        """Tell the user of a choice, with the places in the source that explain it."""
+        self.notices.append(Notice(pass_name, text, locations))
+
+    def count(self, name: str, amount: int = 1) -> None:
+        """Add to a counter."""
+        self.counters[name] = self.counters.get(name, 0) + amount
+
+    def permit(self) -> bool:
+        """Whether one more optional rewrite may be made; takes it from `rewrite_limit`."""
+        if self.rewrite_limit is None:
+            return True
+        self.rewrite_limit -= 1
+        return self.rewrite_limit >= 0
