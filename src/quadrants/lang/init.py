@@ -10,6 +10,7 @@ from quadrants import knobs
 from quadrants.ir import types
 from quadrants.knobs import Arch
 from quadrants.lang import log
+from quadrants.lang.types import use_python_widths
 
 __all__ = [
     "amdgpu",
@@ -52,13 +53,6 @@ _sync_callbacks: list[Callable[[], None]] = []
 def supported_archs() -> frozenset[Arch]:
     """The targets that this installation can compile for and run on this machine."""
     return frozenset(_supported)
-
-
-def _python_defaults() -> None:
-    knobs.current.default_int, knobs.current.default_float = types.i64, types.f64
-
-
-_python_defaults()
 
 
 def init(
@@ -163,7 +157,7 @@ def reset() -> None:
 
 def _restore() -> None:
     knobs.current.restore({})
-    _python_defaults()
+    use_python_widths()
 
 
 def on_sync(callback: Callable[[], None]) -> Callable[[], None]:

@@ -44,7 +44,6 @@ def plan(
     return Layout(full, tuple(strides), step, axes == tuple(range(len(shape))))
 
 
-def pack_descriptor(address: int, layout: Layout) -> bytes:
+def pack_descriptor(address: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> bytes:
     """The block of memory by which kernels know an array: { u64 data; i64 shape[rank]; i64 strides_in_bytes[rank] }."""
-    rank = len(layout.shape)
-    return struct.pack(f"=Q{2 * rank}q", address, *layout.shape, *layout.strides)
+    return struct.pack(f"=Q{2 * len(shape)}q", address, *shape, *strides)

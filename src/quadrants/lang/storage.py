@@ -1,0 +1,280 @@
+"""What fields and ndarrays share: memory of typed elements that kernels and the host read and write in place."""
+
+from __future__ import annotations
+
+import operator
+import threading
+import weakref
+from typing import Any
+
+import numpy as np
+
+from quadrants import knobs
+from quadrants.errors import QuadrantsBoundsError, QuadrantsRuntimeError
+from quadrants.ir import types as ir_types
+from quadrants.ir.types import ArrayType, ScalarType
+from quadrants.lang import interop, numeric
+from quadrants.lang.matrix import Matrix, wrap_value
+from quadrants.runtime import layout, memory
+
+__all__ = ["Storage", "free_all"]
+
+_lock = threading.RLock()
+_alive: weakref.WeakSet[Storage] = weakref.WeakSet()
+
+
+class Storage:
+    """Typed elements at logical indices, in memory that is allocated (64-byte aligned, zeroed) at the first use.
+
+    The slots are read by the launcher at fixed member offsets, so their order and this class's place at the root of the
+    hierarchy are a contract:
+    `_descriptor`  bytes { u64 data; i64 shape[rank]; i64 strides_in_bytes[rank] }, element axes last; None until placed
+    `_array_type`  the compiler's interned type of that descriptor; None as long as the shape is not known
+    `_buffer`      the memory (uint8), None until placed and after the storage was freed
+    `_view`        NumPy array over the memory: shape + element shape (uint16 bit patterns for bf16)
+    `_shape`       logical shape without element axes, None until known
+    `_element_shape`, `_scalar`  shape () / (n,) / (n, m) and type of the elements
+    `_order`       batch axes from slowest to fastest, None for their own order
+    `_offset`      the smallest index of every axis, None for zeros
+    `_source`      (storage, element index) if this is a component of another storage's elements
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_array_type",
+        "_buffer",
+        "_descriptor",
+        "_element_shape",
+        "_freed",
+        "_name",
+        "_offset",
+        "_order",
+        "_scalar",
+        "_shape",
+        "_source",
+        "_view",
+    )
+    _kind = "storage"
+
+    def __init__(
+        self,
+        scalar: ScalarType,
+        element_shape: tuple[int, ...],
+        shape: tuple[int, ...] | None,
+        order: tuple[int, ...] | None = None,
+        offset: tuple[int, ...] | None = None,
+        name: str = "",
+    ) -> None:
+        self._scalar = scalar
+        self._element_shape = element_shape
+        self._name = name
+        self._descriptor: bytes | None = None
+        self._array_type: ArrayType | None = None
+        self._buffer: np.ndarray | None = None
+        self._view: np.ndarray | None = None
+        self._source: tuple[Storage, tuple[int, ...]] | None = None
+        self._shape: tuple[int, ...] | None = None
+        self._order = self._offset = None
+        self._freed = False
+        if shape is not None:
+            self._set_shape(shape, order, offset)
+        _alive.add(self)
+
+    def _set_shape(
+        self, shape: tuple[int, ...], order: tuple[int, ...] | None = None, offset: tuple[int, ...] | None = None
+    ) -> None:
+        """Fix the logical shape; from here on the array type is known and `_place` can allocate."""
+        self._shape = shape
+        self._order = order if order != tuple(range(len(shape))) else None
+        self._offset = offset if offset is not None and any(offset) else None
+        dense = layout.plan(self._scalar, shape, self._element_shape, self._order).is_contiguous
+        rank = len(shape) + len(self._element_shape)
+        kind = "C" if dense and self._source is None else "A"
+        self._array_type = ir_types.array_type(self._scalar, rank, self._element_shape, kind)
+
+    def _place(self) -> None:
+        """Allocate the memory unless that is done; QuadrantsRuntimeError if the storage was freed, RuntimeError if a
+        field has no shape yet."""
+        if self._descriptor is not None:
+            return
+        with _lock:
+            if self._freed:
+                raise QuadrantsRuntimeError(
+                    f"this {self._kind} was freed by qd.reset() or qd.init(): make it after qd.init()"
+                )
+            if self._shape is None:
+                raise QuadrantsRuntimeError(
+                    f"{self._kind} {self._name or '(no name)'} has no allocation: give it a shape, or place it with "
+                    "qd.root.dense(axes, sizes).place(...)"
+                )
+            if self._source is not None:
+                self._adopt(*self._source)
+            elif self._descriptor is None:
+                self._allocate()
+
+    def _allocate(self) -> None:
+        assert self._shape is not None
+        plan = layout.plan(self._scalar, self._shape, self._element_shape, self._order)
+        self._buffer = memory.allocate(plan.byte_count)
+        stored = self._scalar.numpy if self._scalar.numpy is not None else np.dtype(np.uint16)
+        self._view = np.ndarray(plan.shape, stored, self._buffer, 0, plan.strides)
+        self._descriptor = layout.pack_descriptor(self._buffer.ctypes.data, plan.shape, plan.strides)
+
+    def _adopt(self, owner: Storage, component: tuple[int, ...]) -> None:
+        owner._place()
+        assert owner._view is not None
+        self._buffer = owner._buffer
+        self._view = owner._view[(..., *component)]
+        self._descriptor = layout.pack_descriptor(self._view.ctypes.data, self._view.shape, self._view.strides)
+
+    def _free(self) -> None:
+        self._freed = True
+        self._descriptor = self._buffer = self._view = None
+
+    def _host(self) -> np.ndarray:
+        """The NumPy array over the memory, allocated if need be. The address stays the same until the storage dies."""
+        if self._view is None:
+            self._place()
+        assert self._view is not None
+        return self._view
+
+    def _title(self) -> str:
+        return f"{self._kind} {self._name}".rstrip()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The logical shape, element axes not counted."""
+        if self._shape is None:
+            self._place()
+        assert self._shape is not None
+        return self._shape
+
+    @property
+    def dtype(self) -> ScalarType:
+        """The data type of the elements (of their components, for vectors and matrices)."""
+        return self._scalar
+
+    @property
+    def layout(self) -> tuple[int, ...] | None:
+        """The axes from slowest to fastest; None if that is their own order."""
+        return self._order
+
+    def _index(self, key: Any) -> tuple[int, ...]:
+        """Logical host index → index into `_view`; the errors are those of `__getitem__`."""
+        shape = self.shape
+        if key is None or key == ():
+            key = ()
+        elif isinstance(key, Matrix):
+            key = tuple(key.to_list())
+        elif not isinstance(key, tuple):
+            key = (key,)
+        try:
+            indices = tuple(map(operator.index, key))
+        except TypeError:
+            raise TypeError(
+                f"indices must be integers, not {key}: slicing a qd.{self._kind} is not supported so far; "
+                "to_numpy(copy=False) gives a NumPy array over the same memory"
+            ) from None
+        if len(indices) != len(shape):
+            raise self._rank_error(len(indices))
+        return self._in_range(indices, shape)
+
+    def _rank_error(self, count: int) -> Exception:
+        wanted = "None" if not self._shape else f"{len(self._shape)} indices"
+        return QuadrantsBoundsError(
+            f"Slicing is not supported on qd.{self._kind}: {count} indices given where {wanted} are expected"
+        )
+
+    def _in_range(self, indices: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
+        offset = self._offset
+        shifted = indices if offset is None else tuple(map(operator.sub, indices, offset))
+        for index, size in zip(shifted, shape):
+            if not 0 <= index < size:
+                place = "" if offset is None else f" and offset {offset}"
+                raise QuadrantsBoundsError(
+                    f"Accessing {self._kind} ({self._name}) of size {shape}{place} with indices {indices}"
+                )
+        return shifted
+
+    def __getitem__(self, key: Any) -> Any:
+        """The element at an index: a Python number, or a Vector or Matrix over the memory itself (assigning its
+        elements changes the storage; for bf16 it is a copy). `None` and `()` index a 0-D storage. TypeError for what is
+        no integer, QuadrantsBoundsError (an IndexError) for a wrong number of indices or one out of range."""
+        element = self._host()[self._index(key)]
+        if self._scalar is ir_types.bf16:
+            element = numeric.bfloat16_values(element)
+        return wrap_value(np.asarray(element), self._scalar)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """Set one element; a vector or matrix element takes a value, a sequence, or one number for all components.
+        Errors as in `__getitem__`; ValueError for a value of another shape."""
+        self._host()[self._index(key)] = self._element(value)
+
+    def _element(self, value: Any) -> np.ndarray:
+        values, _ = numeric.operand(value)
+        if values.ndim and values.shape != self._element_shape:
+            raise ValueError(
+                f"a value of shape {values.shape} does not fit elements of shape {self._element_shape} of {self._title()}"
+            )
+        return self._stored(values)
+
+    def _stored(self, values: np.ndarray) -> np.ndarray:
+        """`values` converted to what `_view` holds."""
+        if self._scalar is ir_types.bf16:
+            return numeric.bfloat16_bits(values)
+        return values if values.dtype == self._scalar.numpy else numeric.convert(values, self._scalar)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("a 0-D storage has no len()")
+        return self.shape[0]
+
+    def fill(self, val: Any) -> None:
+        """Set every element to `val`, a number, or a vector or matrix of the element's shape."""
+        self._host()[...] = self._element(val)
+
+    def _numpy(self, dtype: Any, copy: bool | None) -> np.ndarray:
+        """Shape + element shape as a NumPy array; see to_numpy."""
+        view = self._host()
+        if self._scalar is ir_types.bf16:
+            if copy is False:
+                raise ValueError("Zero-copy not available for dtype=bf16, which NumPy does not have")
+            view, copy = numeric.bfloat16_values(view), False
+        if dtype is not None and (wanted := interop.numpy_dtype(dtype)) != view.dtype:
+            if copy is False and self._scalar is not ir_types.bf16:
+                raise ValueError(f"copy=False cannot convert {self._scalar} to {wanted}")
+            return view.astype(wanted)
+        return view.copy() if copy else view
+
+    def _load(self, array: Any, shape: tuple[int, ...]) -> None:
+        """Copy a NumPy array or torch tensor of that shape in, converted; ValueError for another shape, TypeError for
+        what is no array."""
+        values = interop.as_numpy(array)
+        if values.shape != shape:
+            raise ValueError(f"shape {values.shape} does not match the shape {shape} of this {self._kind}")
+        view = self._host()
+        view[...] = self._stored(values).reshape(view.shape)
+
+    def _torch(self, device: Any, copy: bool | None) -> Any:
+        if self._scalar is ir_types.bf16:
+            return interop.bfloat16_to_torch(self._host(), device, copy)
+        return interop.to_torch(self._host(), self._scalar, device, copy)
+
+    def to_dlpack(self, versioned: bool = False) -> Any:
+        """A DLPack capsule over the memory (shape + element shape), of the versioned form if asked for."""
+        return interop.to_dlpack(self._host(), versioned)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._host().__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._host().__dlpack_device__()
+
+
+@knobs.on_reset
+def free_all() -> None:
+    """Free every storage: later uses raise QuadrantsRuntimeError. Views that were handed out keep their memory."""
+    with _lock:
+        for storage in list(_alive):
+            storage._free()
+        _alive.clear()
