@@ -1,0 +1,26 @@
+"""The executors that every program of meaning runs on: the oracle and each target of this build."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import quadrants as qd
+from quadrants.evidence.programs import EXECUTORS, Executor
+
+
+@pytest.fixture(params=sorted(EXECUTORS), ids=str)
+def executor(request: pytest.FixtureRequest) -> Executor:
+    """One way to run a program."""
+    if request.param != "oracle" and not hasattr(qd, "kernel"):
+        pytest.skip("this build has no compiler")
+    return EXECUTORS[request.param]
+
+
+@pytest.fixture(autouse=True)
+def _without_options() -> Iterator[None]:
+    """Options of one test do not reach the next."""
+    yield
+    if hasattr(qd, "reset"):
+        qd.reset()
