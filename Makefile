@@ -5,13 +5,14 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/ready
 JOBS   ?= 2
 
-.PHONY: demo test check bench wheel lock clean help
+.PHONY: demo test check bench peers wheel lock clean help
 
 help:
 	@echo "make demo   run the MLS-MPM example, write its picture to output/"
 	@echo "make test   all tests"
 	@echo "make check  format, lint, types, layering and the fast tests, in under a minute"
 	@echo "make bench  our workloads against the installed peers, in one interleaved run"
+	@echo "make peers  install those peers, each in its own environment"
 	@echo "make wheel  build the wheel into dist/"
 
 $(READY): requirements.lock pyproject.toml
@@ -35,6 +36,10 @@ check: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks
+
+# The rivals, each in an environment of its own under $$BENCH_HOME (default ~/.cache/quadrants-bench).
+peers: $(READY)
+	$(BIN)/python -m benchmarks.peers
 
 wheel: $(READY)
 	$(BIN)/python -m hatchling build --target wheel --directory dist
