@@ -46,8 +46,9 @@ class Program:
     """A function with its arguments (or a callable that makes them, for views of arrays) and the expected outcome.
 
     `result` is a (dtype name, value) pair, a tuple of such pairs, or None. `after` gives arguments by position as they
-    are afterwards. `defaults` are the dtypes of what stays weak. `tolerance` is relative; without it values are equal
-    to the bit (any NaN equals any other).
+    are afterwards. `defaults` are the dtypes of what stays weak. Without a `tolerance` values are equal to the bit (any NaN
+    equals any other). `joins`: the result's dtype depends on paths that this run does not take, which the oracle cannot
+    see.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Program:
     section: str
     defaults: tuple[str, str] = ("i64", "f64")
     tolerance: float = 0.0
+    joins: bool = False
 
     def make_arguments(self) -> tuple[Any, ...]:
         """New arguments for one run: arrays are copied, so that runs do not see one another."""
@@ -85,11 +87,14 @@ def program(
     after: dict[int, Any] | None = None,
     defaults: tuple[str, str] = ("i64", "f64"),
     tolerance: float = 0.0,
+    joins: bool = False,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """A decorator that adds the function to `registry` as a Program and gives it back unchanged."""
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        registry.append(Program(function.__name__, function, args, result, after or {}, section, defaults, tolerance))
+        name = function.__name__
+        item = Program(name, function, args, result, after or {}, section, defaults, tolerance, joins)
+        registry.append(item)
         return function
 
     return register
@@ -104,6 +109,10 @@ class Executor:
         """Runs the program once, on new arguments."""
         raise NotImplementedError
 
+    def launcher(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """A callable that launches one kernel of `function` again and again, giving Python numbers."""
+        raise NotImplementedError
+
 
 class OracleExecutor(Executor):
     name = "oracle"
@@ -115,10 +124,14 @@ class OracleExecutor(Executor):
         result = oracle.run(item.function, *arguments, default_int=integer, default_float=floating)
         parts = result if isinstance(result, tuple) else () if result is None else (result,)
         return Outcome(
-            [oracle.dtype_of(part).name for part in parts],
+            None if item.joins else [oracle.dtype_of(part).name for part in parts],
             oracle.to_python(result),
             [value.array if isinstance(value, FieldView) else value for value in arguments],
         )
+
+    def launcher(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Each launch is a run of the function."""
+        return lambda *arguments: oracle.to_python(oracle.run(function, *arguments))
 
 
 def _for_oracle(value: Any) -> Any:
@@ -151,6 +164,14 @@ class TargetExecutor(Executor):
             plain(result),
             [value.to_numpy() if hasattr(value, "to_numpy") else value for value in arguments],
         )
+
+    def launcher(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """One kernel for all launches."""
+        import quadrants as qd
+
+        self.initialise(qd)
+        kernel = qd.kernel(function)
+        return lambda *arguments: plain(kernel(*arguments))
 
     def initialise(self, qd: Any, defaults: tuple[str, str] = ("i64", "f64")) -> None:
         """Chooses the target; `init` is called even where the defaults are those without it, to name the target."""
@@ -232,7 +253,8 @@ def _expected(result: Any) -> tuple[list[str], Any]:
 
 
 def same(found: Any, expected: Any, tolerance: float = 0.0) -> bool:
-    """Equality of nested numbers: NaN equals NaN, zeros have signs, floats may differ by the relative tolerance."""
+    """Equality of nested numbers: NaN equals NaN, zeros have signs; with a tolerance floats may differ by it,
+    absolutely or relatively."""
     if isinstance(expected, (list, tuple)):
         return (
             isinstance(found, (list, tuple))
@@ -249,9 +271,9 @@ def same(found: Any, expected: Any, tolerance: float = 0.0) -> bool:
 def _same_float(found: float, expected: float, tolerance: float) -> bool:
     if math.isnan(expected) or math.isnan(found):
         return math.isnan(expected) and math.isnan(found)
-    if found == expected:
-        return math.copysign(1.0, found) == math.copysign(1.0, expected)
-    return math.isclose(found, expected, rel_tol=tolerance)
+    if tolerance:
+        return math.isclose(found, expected, rel_tol=tolerance, abs_tol=tolerance)
+    return found == expected and math.copysign(1.0, found) == math.copysign(1.0, expected)
 
 
 def sections(programs: Iterable[Program]) -> dict[str, int]:
