@@ -42,7 +42,7 @@ class Field(Storage):
         """`grad` and `dual`: the fields of derivatives. They have memory only if asked for by `needs_grad`,
         `needs_dual`, `place` or `lazy_grad`; integer fields have None."""
         if name not in ("grad", "dual"):
-            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+            return super().__getattr__(name)
         twin = self._twin(name) if self._scalar.is_float else None
         setattr(self, name, twin)
         return twin

@@ -79,10 +79,9 @@ def _binary(symbol: str, swapped: bool = False) -> Callable[[Matrix, Any], Any]:
         except QuadrantsTypeError:
             return NotImplemented
         left = self._operand()
-        if right[0].ndim and right[0].shape != left[0].shape:
-            raise QuadrantsTypeError(f"shapes {left[0].shape} and {right[0].shape} do not fit for '{symbol}'")
-        array, dtype = numeric.binary(symbol, right, left) if swapped else numeric.binary(symbol, left, right)
-        return wrap_value(array, dtype)
+        if right.array.ndim and right.array.shape != left.array.shape:
+            raise QuadrantsTypeError(f"shapes {left.array.shape} and {right.array.shape} do not fit for '{symbol}'")
+        return wrap_value(*(numeric.binary(symbol, right, left) if swapped else numeric.binary(symbol, left, right)))
 
     method.__name__ = f"operator {symbol}"
     return method
@@ -108,7 +107,7 @@ class Matrix:
         return wrap_value(array, dtype)
 
     def _operand(self) -> numeric.Operand:
-        return self._value, self._dtype
+        return numeric.Operand(self._value, self._dtype)
 
     def _like(self, array: np.ndarray) -> Any:
         return wrap_value(np.array(array), self._dtype)
@@ -271,8 +270,7 @@ class Matrix:
     def determinant(self) -> Any:
         """The determinant; QuadrantsTypeError unless square."""
         self._require_square("determinant")
-        wide = float(np.linalg.det(self._value.astype(np.float64)))
-        return wrap_value(*numeric.unary_float(lambda _: np.asarray(wide), self._operand()))
+        return self._real(np.asarray(np.linalg.det(self._value.astype(np.float64))))
 
     def inverse(self) -> Any:
         """The inverse matrix; QuadrantsTypeError unless square, infinities if singular."""
@@ -281,7 +279,12 @@ class Matrix:
             wide = np.linalg.inv(self._value.astype(np.float64))
         except np.linalg.LinAlgError:
             wide = np.full(self._value.shape, np.inf)
-        return wrap_value(*numeric.unary_float(lambda _: wide, self._operand()))
+        return self._real(wide)
+
+    def _real(self, wide: np.ndarray) -> Any:
+        """`wide` (float64) at the width that a real function of this value has."""
+        real = numeric.weak_float(self._dtype)
+        return wrap_value(wide if real is None else numeric.convert(wide, real), real)
 
     def _require_square(self, what: str) -> None:
         if self._value.ndim != 2 or self._value.shape[0] != self._value.shape[1]:
@@ -300,11 +303,10 @@ class Matrix:
     def norm(self, eps: float = 0) -> Any:
         """sqrt(norm_sqr() + eps): the Euclidean or Frobenius norm."""
         square = numeric.binary("+", self._number_operand(self.norm_sqr()), numeric.operand(eps))
-        return wrap_value(*numeric.unary_float(np.sqrt, square))
+        return wrap_value(*numeric.unary_float("sqrt", square))
 
     def _number_operand(self, number: Any) -> numeric.Operand:
-        array = np.asarray(number)
-        return (array, None) if self._dtype is None else (numeric.convert(array, self._dtype), self._dtype)
+        return numeric.Operand(np.asarray(number), self._dtype)
 
     def norm_inv(self, eps: float = 0) -> Any:
         """1 / norm(eps)."""
@@ -420,13 +422,8 @@ swizzle.install(Matrix)
 
 
 def _product(left: numeric.Operand, right: numeric.Operand) -> numeric.Operand:
-    (left_array, _), (right_array, _) = left, right
-    if not left_array.ndim or not right_array.ndim or left_array.shape[-1] != right_array.shape[0]:
-        raise QuadrantsTypeError(f"shapes {left_array.shape} and {right_array.shape} do not fit for '@'")
+    shapes = left.array.shape, right.array.shape
+    if not shapes[0] or not shapes[1] or shapes[0][-1] != shapes[1][0]:
+        raise QuadrantsTypeError(f"shapes {shapes[0]} and {shapes[1]} do not fit for '@'")
     dtype = numeric.common_type(left, right)
-    with numeric.quiet():
-        if dtype is None:
-            return np.asarray(left_array @ right_array), None
-        return numeric.convert(
-            np.asarray(numeric.convert(left_array, dtype) @ numeric.convert(right_array, dtype)), dtype
-        ), dtype
+    return numeric.Operand(numeric.compute("matmul", dtype, left, right), dtype)

@@ -92,6 +92,12 @@ class Storage:
         kind = "C" if dense and self._source is None else "A"
         self._array_type = ir_types.array_type(self._scalar, rank, self._element_shape, kind)
 
+    def __getattr__(self, name: str) -> Any:
+        """`place`, which launchers call: kept out of `dir`, which lists what users need."""
+        if name == "place":
+            return self._place
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+
     def _place(self) -> None:
         """Allocate the memory unless that is done; QuadrantsRuntimeError if the storage was freed, RuntimeError if a
         field has no shape yet."""
