@@ -21,10 +21,16 @@ $(READY): requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	touch $@
 
+# Torch is never required. Where a CPU build is at hand, the tests of its tensors run too; elsewhere they are skipped.
+$(VENV)/torch: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock "torch==2.13.0+cpu" \
+		|| echo "no CPU build of torch here: the tests of its tensors are skipped"
+	touch $@
+
 demo: $(READY)
 	$(BIN)/python examples/mpm88.py
 
-test: $(READY)
+test: $(READY) $(VENV)/torch
 	$(BIN)/python -m pytest -n $(JOBS)
 
 check: $(READY)
