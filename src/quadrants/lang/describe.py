@@ -1,0 +1,69 @@
+"""Tells the front end what the objects of this layer mean in kernels: annotations, vectors, constructors."""
+
+from __future__ import annotations
+
+import types as python_types
+import typing
+from typing import Any
+
+from quadrants.frontend import protocol
+from quadrants.frontend.protocol import Annotation
+from quadrants.ir.types import ScalarType
+from quadrants.lang.matrix import Matrix, Vector
+from quadrants.lang.storage import Storage
+from quadrants.lang.types import MatrixAnnotation, NDArray, OptionalAnnotation, Template
+
+__all__ = ["read_annotation", "read_matrix", "register"]
+
+_PYTHON_KINDS: dict[Any, str] = {int: "int", float: "float", bool: "bool"}
+
+
+def read_annotation(wish: Any) -> Annotation | None:
+    """What a parameter's annotation asks for; None if `wish` is no annotation of this layer."""
+    if isinstance(wish, type) and wish in _PYTHON_KINDS:
+        return Annotation(_PYTHON_KINDS[wish], annotation=wish)
+    if isinstance(wish, ScalarType):
+        return Annotation("scalar", wish, annotation=wish)
+    if isinstance(wish, MatrixAnnotation):
+        return Annotation("matrix", wish.dtype, wish.shape, annotation=wish)
+    if isinstance(wish, NDArray):
+        return _array(wish)
+    if wish is NDArray:
+        return _array(NDArray())
+    if wish is Template or isinstance(wish, Template):
+        return Annotation("template", annotation=wish)
+    if isinstance(wish, type) and issubclass(wish, Storage):
+        return Annotation("none", annotation=wish)
+    return _optional(wish)
+
+
+def _array(wish: NDArray) -> Annotation:
+    scalar = wish.dtype.dtype if isinstance(wish.dtype, MatrixAnnotation) else wish.dtype
+    return Annotation("array", scalar, wish.element_shape or (), wish.ndim, wish)
+
+
+def _optional(wish: Any) -> Annotation | None:
+    """The annotation X of `X | None` or `Optional[X]`."""
+    if isinstance(wish, OptionalAnnotation):
+        return read_annotation(wish.inner)
+    if typing.get_origin(wish) not in (typing.Union, python_types.UnionType):
+        return None
+    inner = [part for part in typing.get_args(wish) if part is not type(None)]
+    return read_annotation(inner[0]) if len(inner) == 1 else None
+
+
+def read_matrix(value: Any) -> tuple[list[Any], tuple[int, ...], ScalarType | None] | None:
+    """(elements row by row, shape, element type or None if weak) of a vector or matrix; None for anything else."""
+    if not isinstance(value, Matrix):
+        return None
+    return value._value.reshape(-1).tolist(), value._value.shape, value._dtype
+
+
+def register() -> None:
+    """Make the front end know this layer's objects; once, at import."""
+    protocol.register_annotations(read_annotation)
+    protocol.register_matrices(read_matrix)
+    protocol.register_intrinsic(Vector, "Vector")
+    protocol.register_intrinsic(Matrix, "Matrix")
+    for name in ("zero", "one", "identity", "unit", "diag", "rows", "cols"):
+        protocol.register_intrinsic(getattr(Matrix, name), f"Matrix.{name}")

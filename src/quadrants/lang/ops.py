@@ -1,0 +1,417 @@
+"""The functions of the language: elementary functions, casts, bits, atomics, random numbers.
+
+Each works on numbers and elementwise on vectors and matrices, in kernels and (unless it says otherwise) on the host,
+where integers become the default float in elementary functions and Python numbers give Python numbers.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from quadrants.errors import QuadrantsTypeError
+from quadrants.ir.types import u1
+from quadrants.lang import numeric
+from quadrants.lang.intrinsic import intrinsic, kernel_only
+from quadrants.lang.matrix import wrap_value
+from quadrants.lang.numeric import Operand, operand
+from quadrants.lang.types import scalar_type
+
+__all__ = [
+    "abs",
+    "acos",
+    "asin",
+    "atan2",
+    "atomic_add",
+    "atomic_and",
+    "atomic_cas",
+    "atomic_exchange",
+    "atomic_max",
+    "atomic_min",
+    "atomic_mul",
+    "atomic_or",
+    "atomic_sub",
+    "atomic_xor",
+    "bit_cast",
+    "bit_shr",
+    "cast",
+    "ceil",
+    "cos",
+    "exp",
+    "floor",
+    "frexp",
+    "log",
+    "max",
+    "min",
+    "one",
+    "pow",
+    "randn",
+    "random",
+    "raw_div",
+    "raw_mod",
+    "round",
+    "rsqrt",
+    "select",
+    "sin",
+    "sqrt",
+    "tan",
+    "tanh",
+    "volatile_load",
+    "zero",
+]
+
+
+def _unary(op: str, x: Any) -> Any:
+    return wrap_value(*numeric.unary_float(op, operand(x)))
+
+
+def _paired(*values: Any) -> list[Operand]:
+    """The operands, which must have one shape or be numbers."""
+    operands = [operand(value) for value in values]
+    shapes = {entry.array.shape for entry in operands if entry.array.ndim}
+    if len(shapes) > 1:
+        raise QuadrantsTypeError(f"shapes {', '.join(map(str, sorted(shapes)))} do not fit together")
+    return operands
+
+
+def _binary(symbol: str, a: Any, b: Any) -> Any:
+    return wrap_value(*numeric.binary(symbol, *_paired(a, b)))
+
+
+@intrinsic
+def abs(x: Any) -> Any:
+    """The absolute value."""
+    entry = operand(x)
+    return wrap_value(numeric.compute("abs", entry.scalar, entry), entry.scalar)
+
+
+@intrinsic
+def sqrt(x: Any) -> Any:
+    """The square root; NaN below zero."""
+    return _unary("sqrt", x)
+
+
+@intrinsic
+def rsqrt(x: Any) -> Any:
+    """1 / sqrt(x)."""
+    return _unary("rsqrt", x)
+
+
+@intrinsic
+def sin(x: Any) -> Any:
+    """The sine."""
+    return _unary("sin", x)
+
+
+@intrinsic
+def cos(x: Any) -> Any:
+    """The cosine."""
+    return _unary("cos", x)
+
+
+@intrinsic
+def tan(x: Any) -> Any:
+    """The tangent."""
+    return _unary("tan", x)
+
+
+@intrinsic
+def asin(x: Any) -> Any:
+    """The arcsine."""
+    return _unary("asin", x)
+
+
+@intrinsic
+def acos(x: Any) -> Any:
+    """The arccosine."""
+    return _unary("acos", x)
+
+
+@intrinsic
+def tanh(x: Any) -> Any:
+    """The hyperbolic tangent."""
+    return _unary("tanh", x)
+
+
+@intrinsic
+def exp(x: Any) -> Any:
+    """e to the power of x."""
+    return _unary("exp", x)
+
+
+@intrinsic
+def log(x: Any) -> Any:
+    """The natural logarithm; NaN below zero."""
+    return _unary("log", x)
+
+
+@intrinsic
+def atan2(y: Any, x: Any) -> Any:
+    """The angle of the point (x, y)."""
+    operands = [Operand(entry.array.astype(np.float64), entry.scalar) for entry in _paired(y, x)]
+    real = numeric.weak_float(numeric.common_type(*operands))
+    return wrap_value(numeric.compute("atan2", real, *operands), real)
+
+
+@intrinsic
+def pow(base: Any, exponent: Any) -> Any:
+    """base ** exponent."""
+    return _binary("**", base, exponent)
+
+
+def _rounded(op: str, x: Any, dtype: Any) -> Any:
+    entry = operand(x)
+    if entry.is_float:
+        entry = Operand(numeric.compute(op, entry.scalar, entry), entry.scalar)
+    return wrap_value(*entry) if dtype is None else _cast(entry, dtype)
+
+
+@intrinsic
+def floor(x: Any, dtype: Any = None) -> Any:
+    """The largest whole number not above x, as `dtype` if given, else of x's type."""
+    return _rounded("floor", x, dtype)
+
+
+@intrinsic
+def ceil(x: Any, dtype: Any = None) -> Any:
+    """The smallest whole number not below x, as `dtype` if given, else of x's type."""
+    return _rounded("ceil", x, dtype)
+
+
+@intrinsic
+def round(x: Any, dtype: Any = None) -> Any:
+    """The nearest whole number, halves to even, as `dtype` if given, else of x's type."""
+    return _rounded("round", x, dtype)
+
+
+@intrinsic
+def frexp(x: Any) -> tuple[Any, Any]:
+    """(mantissa, exponent) with x = mantissa * 2 ** exponent and mantissa in [0.5, 1); the exponent is an i32."""
+    mantissa, exponent = np.frexp(operand(x).array)
+    return wrap_value(np.asarray(mantissa), operand(x).scalar), wrap_value(np.asarray(exponent), scalar_type(np.int32))
+
+
+@intrinsic
+def max(*values: Any) -> Any:
+    """The largest of one or more values, elementwise; of NaN and a number the number."""
+    return reduce(lambda a, b: _binary("max", a, b), values)
+
+
+@intrinsic
+def min(*values: Any) -> Any:
+    """The smallest of one or more values, elementwise; of NaN and a number the number."""
+    return reduce(lambda a, b: _binary("min", a, b), values)
+
+
+@intrinsic
+def select(condition: Any, a: Any, b: Any) -> Any:
+    """`a` where `condition` holds, else `b`, elementwise; both are evaluated."""
+    test, left, right = _paired(condition, a, b)
+    dtype = numeric.common_type(left, right)
+    arrays = [entry.array if dtype is None else numeric.convert(entry.array, dtype) for entry in (left, right)]
+    return wrap_value(np.where(test.array != 0, *arrays), dtype)
+
+
+def _cast(entry: Operand, dtype: Any) -> Any:
+    scalar = scalar_type(dtype)
+    return wrap_value(numeric.convert(entry.array, scalar), scalar)
+
+
+@intrinsic
+def cast(x: Any, dtype: Any) -> Any:
+    """x as `dtype`: floats to integers truncate and saturate, NaN gives 0, integers wrap."""
+    return _cast(operand(x), dtype)
+
+
+@intrinsic
+def bit_cast(x: Any, dtype: Any) -> Any:
+    """The bits of x read as `dtype`, which must be as wide; on the host x must be typed (NumPy, Vector, Matrix)."""
+    entry, scalar = operand(x), scalar_type(dtype)
+    if entry.array.dtype.itemsize != scalar.bytes or scalar.numpy is None:
+        raise QuadrantsTypeError(f"bit_cast needs types of one width: {entry.array.dtype} cannot become {scalar}")
+    return wrap_value(entry.array.view(scalar.numpy), scalar)
+
+
+@intrinsic
+def bit_shr(x: Any, count: Any) -> Any:
+    """x shifted right with zeros coming in from the left, whatever its sign."""
+    return _binary(">>>", x, count)
+
+
+def _truncated(op: str, symbol: str, a: Any, b: Any) -> Any:
+    operands = _paired(a, b)
+    dtype = numeric.common_type(*operands)
+    if any(entry.is_float for entry in operands):
+        if symbol == "/":
+            return _binary("/", a, b)
+        with numeric.quiet():
+            result = np.asarray(np.fmod(operands[0].array, operands[1].array))
+        return wrap_value(result if dtype is None else numeric.convert(result, dtype), dtype)
+    return wrap_value(numeric.compute(op, dtype, *operands), dtype)
+
+
+@intrinsic
+def raw_div(a: Any, b: Any) -> Any:
+    """a / b as C has it: integers are rounded towards zero."""
+    return _truncated("truncdiv", "/", a, b)
+
+
+@intrinsic
+def raw_mod(a: Any, b: Any) -> Any:
+    """The remainder of a / b as C has it: with a's sign."""
+    return _truncated("truncmod", "%", a, b)
+
+
+@intrinsic
+def zero(x: Any) -> Any:
+    """Zero of x's type and shape."""
+    entry = operand(x)
+    return wrap_value(np.zeros_like(entry.array), entry.scalar)
+
+
+@intrinsic
+def one(x: Any) -> Any:
+    """One of x's type and shape."""
+    entry = operand(x)
+    return wrap_value(np.ones_like(entry.array), entry.scalar)
+
+
+@intrinsic
+def random(dtype: Any = float) -> Any:
+    """A random number: in [0, 1) for floats, of the whole range for integers. In kernels only; seeded by
+    `qd.init(random_seed=…)`."""
+    kernel_only("random")
+
+
+def randn(dt: Any = None) -> Any:
+    """A random number of the standard normal distribution (Box-Muller). In kernels only."""
+    dtype = float if dt is None else dt
+    return sqrt(-2.0 * log(1.0 - random(dtype))) * cos(6.283185307179586 * random(dtype))
+
+
+@intrinsic
+def atomic_add(x: Any, y: Any) -> Any:
+    """x += y as one step; the old value of x, an element of a field or array. In kernels only."""
+    kernel_only("atomic_add")
+
+
+@intrinsic
+def atomic_sub(x: Any, y: Any) -> Any:
+    """x -= y as one step; the old value of x, an element of a field or array. In kernels only."""
+    kernel_only("atomic_sub")
+
+
+@intrinsic
+def atomic_mul(x: Any, y: Any) -> Any:
+    """x *= y as one step; the old value of x, an element of a field or array. In kernels only."""
+    kernel_only("atomic_mul")
+
+
+@intrinsic
+def atomic_min(x: Any, y: Any) -> Any:
+    """x = min(x, y) as one step; the old value of x, an element of a field or array. In kernels only."""
+    kernel_only("atomic_min")
+
+
+@intrinsic
+def atomic_max(x: Any, y: Any) -> Any:
+    """x = max(x, y) as one step; the old value of x, an element of a field or array. In kernels only."""
+    kernel_only("atomic_max")
+
+
+@intrinsic
+def atomic_and(x: Any, y: Any) -> Any:
+    """x &= y as one step; the old value of x, an integer element of a field or array. In kernels only."""
+    kernel_only("atomic_and")
+
+
+@intrinsic
+def atomic_or(x: Any, y: Any) -> Any:
+    """x |= y as one step; the old value of x, an integer element of a field or array. In kernels only."""
+    kernel_only("atomic_or")
+
+
+@intrinsic
+def atomic_xor(x: Any, y: Any) -> Any:
+    """x ^= y as one step; the old value of x, an integer element of a field or array. In kernels only."""
+    kernel_only("atomic_xor")
+
+
+@intrinsic
+def atomic_exchange(x: Any, y: Any) -> Any:
+    """x = y as one step; the old value of x, an element of a field or array. In kernels only."""
+    kernel_only("atomic_exchange")
+
+
+@intrinsic
+def atomic_cas(x: Any, expected: Any, desired: Any) -> Any:
+    """x = desired if x == expected, as one step; the old value of x, an integer element. In kernels only."""
+    kernel_only("atomic_cas")
+
+
+@intrinsic
+def volatile_load(x: Any) -> Any:
+    """The element x of a field or array, read anew at every execution. In kernels only."""
+    kernel_only("volatile_load")
+
+
+@intrinsic
+def sign(x: Any) -> Any:
+    """-1, 0 or 1, of x's type."""
+    entry = operand(x)
+    return wrap_value(numeric.compute("sign", entry.scalar, entry), entry.scalar)
+
+
+@intrinsic
+def log2(x: Any) -> Any:
+    """The logarithm to base 2; NaN below zero."""
+    return _unary("log2", x)
+
+
+def _test(op: str, x: Any) -> Any:
+    entry = operand(x)
+    if not entry.is_float:
+        return wrap_value(np.zeros(entry.array.shape, bool), u1)
+    return wrap_value(numeric.compute(op, entry.scalar, entry), u1)
+
+
+@intrinsic
+def isnan(x: Any) -> Any:
+    """Whether x is not a number."""
+    return _test("is_nan", x)
+
+
+@intrinsic
+def isinf(x: Any) -> Any:
+    """Whether x is an infinity."""
+    return _test("is_inf", x)
+
+
+def _bits(op: str, x: Any) -> Any:
+    entry = operand(x)
+    if entry.is_float:
+        raise QuadrantsTypeError(f"{op} takes integers only")
+    scalar = entry.scalar if entry.scalar is not None else scalar_type(int)
+    return _cast(Operand(numeric.compute(op, scalar, entry), scalar), np.int32)
+
+
+@intrinsic
+def popcnt(x: Any) -> Any:
+    """How many bits of an integer are set, as an i32."""
+    return _bits("popcount", x)
+
+
+@intrinsic
+def clz(x: Any) -> Any:
+    """How many zero bits lead an integer (its width for 0), as an i32."""
+    return _bits("clz", x)
+
+
+@intrinsic
+def ffs(x: Any) -> Any:
+    """The position of the lowest set bit, counted from 1 (0 if none is set), as an i32."""
+    entry = operand(x)
+    found = _bits("ctz", x)
+    return select(wrap_value(entry.array == 0, u1), zero(found), found + 1)
