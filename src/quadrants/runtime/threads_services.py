@@ -1,0 +1,87 @@
+"""Machine code of what kernels ask of the runtime besides loops: memory, printing, and reporting a failure."""
+
+from __future__ import annotations
+
+from quadrants.runtime.native_text import Module
+from quadrants.runtime.threads_native import pool
+from quadrants.runtime.threads_state import FAILURE_VALUES
+
+__all__ = ["build"]
+
+_FIRST_PRINT_BYTES = 4096
+
+
+def build(module: Module) -> None:
+    """Write `qd_allocate`, `qd_release`, `qd_print`, `qd_take_prints`, `qd_fail` and `qd_status`."""
+    _build_memory(module)
+    _build_print(module)
+    _build_take_prints(module)
+    _build_fail(module)
+    _build_status(module)
+
+
+def _build_memory(module: Module) -> None:
+    f = module.function("qd_allocate", "ptr", "i64 size")
+    (size,) = f.parameters
+    f.give(f.call("aligned_alloc", "ptr", 64, f.larger((size + 63) & -64, 64), types="i64,i64"))
+    f = module.function("qd_release", "void", "ptr memory")
+    f.call("free", "void", f.parameters[0])
+    f.give()
+
+
+def _build_print(module: Module) -> None:
+    """qd_print(record, bytes): append a record. Records of one call stay together; without memory they are dropped."""
+    f = module.function("qd_print", "void", "ptr record", "i64 size")
+    record, size = f.parameters
+    state = pool(f)
+    f.call("pthread_mutex_lock", "i32", state.address("print_lock"))
+    needed = state.get("print_size") + size
+    with f.when(needed > state.get("print_capacity")):
+        capacity = f.larger(needed * 2, _FIRST_PRINT_BYTES)
+        memory = f.call("realloc", "ptr", state.get("print_buffer"), capacity)
+        with f.when(memory.is_not(None)):
+            state.set("print_buffer", memory)
+            state.set("print_capacity", capacity)
+    with f.when(needed <= state.get("print_capacity")):
+        f.call("memcpy", "ptr", f.offset(state.get("print_buffer"), state.get("print_size")), record, size)
+        state.set("print_size", needed)
+    f.call("pthread_mutex_unlock", "i32", state.address("print_lock"))
+    f.give()
+
+
+def _build_take_prints(module: Module) -> None:
+    """qd_take_prints(size): hand the buffer to the caller, who frees it; its size is stored at `size`."""
+    f = module.function("qd_take_prints", "ptr", "ptr size")
+    (size,) = f.parameters
+    state = pool(f)
+    f.call("pthread_mutex_lock", "i32", state.address("print_lock"))
+    memory = state.get("print_buffer")
+    f.store("i64", state.get("print_size"), size)
+    state.set("print_buffer", None)
+    state.set("print_size", 0)
+    state.set("print_capacity", 0)
+    f.call("pthread_mutex_unlock", "i32", state.address("print_lock"))
+    f.give(memory)
+
+
+def _build_fail(module: Module) -> None:
+    """qd_fail(message, values, count): keep the first failure: its number and up to eight values."""
+    f = module.function("qd_fail", "void", "i64 message", "ptr values", "i64 count")
+    message, values, count = f.parameters
+    state = pool(f)
+    first = f.exchange_if("i32", state.address("failure_state"), 0, 1, "acq_rel")
+    f.give_if(first.is_equal(0))
+    record = state.address("failure")
+    kept = f.smaller(f.larger(count, 0), FAILURE_VALUES)
+    f.store("i64", message, record)
+    f.store("i64", kept, record, 8)
+    f.call("memcpy", "ptr", f.offset(record, 16), values, kept * 8)
+    f.store_atomic("i32", 2, state.address("failure_state"), "release")
+    f.give()
+
+
+def _build_status(module: Module) -> None:
+    """qd_status(): 0, or 1 if a failure was reported and not yet taken."""
+    f = module.function("qd_status", "i32")
+    failed = f.load_atomic("i32", pool(f).address("failure_state"), "acquire").is_not(0)
+    f.give(failed.converted("zext", "i32"))

@@ -1,0 +1,64 @@
+"""The state of the thread pool in memory, as its machine code and Python share it."""
+
+from __future__ import annotations
+
+import ctypes
+
+__all__ = ["FAILURE_VALUES", "LARGEST_COUNT", "POOL", "PoolState"]
+
+POOL = "qd_pool"
+LARGEST_COUNT = 512
+FAILURE_VALUES = 8
+
+_I64, _I32, _PTR = ctypes.c_int64, ctypes.c_int32, ctypes.c_void_p
+_LINE = ctypes.c_uint8 * 64
+
+
+class PoolState(ctypes.Structure):
+    """Everything the pool knows. Fields that different threads write are kept on cache lines of their own."""
+
+    _fields_ = [
+        ("thread_count", _I64),
+        ("started", _I64),
+        ("main_thread", _I64),
+        ("last_poll", _I64),
+        ("interrupted", _I32),
+        ("waiting", _I32),
+        ("gap_1", _LINE),
+        ("task", _PTR),
+        ("frame", _PTR),
+        ("captures", _PTR),
+        ("begin", _I64),
+        ("end", _I64),
+        ("chunk", _I64),
+        ("chunks", _I64),
+        ("wanted", _I32),
+        ("prepare", _PTR),  # ptr(i64 participant): the frame that a worker runs on; null: everybody runs on `frame`
+        ("gap_2", _LINE),
+        ("busy", _I32),
+        ("gap_3", _LINE),
+        ("epoch", _I32),
+        ("sleepers", _I32),
+        ("gap_4", _LINE),
+        ("seats", _I32),
+        ("gap_5", _LINE),
+        ("next", _I64),
+        ("gap_6", _LINE),
+        ("finished", _I32),
+        ("gap_7", _LINE),
+        ("launches", _I64),
+        ("parallel_loops", _I64),
+        ("small_loops", _I64),
+        ("lone_loops", _I64),
+        ("seats_taken", _I64),
+        ("scatter_serial", _I64),
+        ("scatter_private", _I64),
+        ("scatter_atomic", _I64),
+        ("gap_8", _LINE),
+        ("print_lock", _I64 * 8),
+        ("print_buffer", _PTR),
+        ("print_size", _I64),
+        ("print_capacity", _I64),
+        ("failure_state", _I32),
+        ("failure", _I64 * 10),
+    ]
