@@ -352,7 +352,12 @@ def _saturate(s: ScalarType, a: N) -> N:
 
 
 def bitcast(s: ScalarType, a: N, *, type: Type) -> N:
-    return np.asarray(a).view(held_dtype(s))[()]
+    bits = np.asarray(a)
+    if s.bits == 16 and bits.dtype == np.float32:
+        bits = (bits.view(np.uint32) >> np.uint32(16)).astype(np.uint16)
+    if s.name == "bf16":
+        return (bits.view(np.uint16).astype(np.uint32) << np.uint32(16)).view(np.float32)[()]
+    return bits.view(held_dtype(s))[()]
 
 
 def splat(s: ScalarType, a: N, *, type: Type) -> N:

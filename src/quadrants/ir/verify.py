@@ -10,7 +10,7 @@ parallel loop, is not left by `break` or `return`, and carries reductions only. 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 from quadrants.errors import QuadrantsInternalError
 from quadrants.ir.nodes import STAGES, Block, Function, Location, Module, Op, Value
@@ -309,8 +309,8 @@ def _constant(verifier: _Verifier, op: Op) -> None:
 
 def _holds(value: Any, shape: tuple[int, ...], scalar: ScalarType) -> bool:
     if shape:
-        is_row = isinstance(value, tuple) and len(value) == shape[0]
-        return is_row and all(_holds(part, shape[1:], scalar) for part in value)
+        is_row = isinstance(value, tuple) and len(cast("tuple[Any, ...]", value)) == shape[0]
+        return is_row and all(_holds(part, shape[1:], scalar) for part in cast("tuple[Any, ...]", value))
     if scalar is u1:
         return value in (0, 1)
     if scalar.is_float:
@@ -345,7 +345,7 @@ def _access(values: int) -> Callable[[_Verifier, Op], None]:
 def _print(verifier: _Verifier, op: Op) -> None:
     verifier.no_arrays(op, tuple([operand.type for operand in op.operands]), "what is printed")
     pieces, specs = op.attribute("format"), op.attribute("specs")
-    if not isinstance(pieces, tuple) or len(pieces) != len(op.operands) + 1:
+    if not isinstance(pieces, tuple) or len(cast("tuple[str, ...]", pieces)) != len(op.operands) + 1:
         verifier.fail(f"{len(op.operands)} operands want {len(op.operands) + 1} pieces of text around them", op)
     if specs is not None and len(specs) != len(op.operands):
         verifier.fail(f"{len(specs)} format specs for {len(op.operands)} operands", op)

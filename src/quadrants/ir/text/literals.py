@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, cast
 
 import numpy as np
 
@@ -67,13 +68,12 @@ def format_literal(value: Any) -> str:
         return value.name
     if isinstance(value, Location):
         return f"location{format_literal(tuple(value))}"
-    if isinstance(value, tuple):
-        return f"({', '.join(map(format_literal, value))}{',' if len(value) == 1 else ''})"
-    if isinstance(value, list):
-        return f"[{', '.join(map(format_literal, value))}]"
+    if isinstance(value, (tuple, list)):
+        parts = ", ".join([format_literal(part) for part in cast("Sequence[Any]", value)])
+        return f"[{parts}]" if isinstance(value, list) else f"({parts}{',' if len(value) == 1 else ''})"  # type: ignore[arg-type]
     if isinstance(value, dict):
-        pairs = (f"{format_literal(key)}: {format_literal(item)}" for key, item in value.items())
-        return f"{{{', '.join(pairs)}}}"
+        items = cast("dict[Any, Any]", value).items()
+        return f"{{{', '.join([f'{format_literal(key)}: {format_literal(item)}' for key, item in items])}}}"
     raise TypeError(f"an attribute cannot hold a {type(value).__name__}: {value!r}")
 
 
@@ -149,9 +149,8 @@ class TokenStream:
     def attributes(self) -> dict[str, Any]:
         """`{name = value, ...}`, or nothing."""
         found: dict[str, Any] = {}
-        if self.next != "{" or self.is_last:
+        if self.is_last or not self.accept("{"):
             return found
-        self.take()
         while not self.accept("}"):
             name = self.take()
             self.expect("=")

@@ -120,7 +120,7 @@ class _Parser:
         name = tokens.symbol()
         self.names = {}
         body = Block()
-        self._arguments(body)
+        self.arguments(body)
         results = tokens.types() if tokens.accept("->") else ()
         function = Function(name, (), results, kind)
         function.body = body
@@ -131,7 +131,7 @@ class _Parser:
         self.end_of_line()
         return function
 
-    def _arguments(self, block: Block) -> None:
+    def arguments(self, block: Block) -> None:
         """`(%name: type, ...)`."""
         tokens = self.tokens
         tokens.expect("(")
@@ -425,7 +425,7 @@ def _generic(parser: _Parser, names: list[str]) -> Op:
         regions.append(block := Block())
         parser.advance()
         parser.tokens.expect("^")
-        parser._arguments(block)
+        parser.arguments(block)
         parser.block(block, "", op.location)
         more = parser.tokens.accept("and")
         if more:

@@ -1,0 +1,45 @@
+"""How values read when a kernel prints them or a check reports them: the one wording that every target follows.
+
+Numbers read as Python's, floats of less than 64 bits with the digits that their width needs; vectors and matrices read
+as nested lists; a format spec applies to each number.
+"""
+
+# pyright: basic
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+__all__ = ["format_message", "format_print", "format_value"]
+
+
+def format_value(value: Any, spec: str = "") -> str:
+    """One value, a Python or NumPy number or an array of numbers, by a Python format spec."""
+    if isinstance(value, np.ndarray) and value.ndim:
+        return f"[{', '.join([format_value(part, spec) for part in value])}]"
+    if isinstance(value, (np.ndarray, np.generic)):
+        if not spec and isinstance(value, (np.float32, np.float16)):
+            return str(value)
+        value = value.item()
+    return format(value, spec)
+
+
+def format_print(pieces: Sequence[str], specs: Sequence[str] | None, values: Sequence[Any]) -> str:
+    """The text of a `print`: `pieces` around the values, one more than there are values."""
+    texts = [pieces[0]]
+    for position, value in enumerate(values):
+        texts.append(format_value(value, specs[position] if specs else ""))
+        texts.append(pieces[position + 1])
+    return "".join(texts)
+
+
+def format_message(message: str, values: Iterable[Any]) -> str:
+    """The text of a failed check: each `{}` of the message replaced by the next value."""
+    texts = message.split("{}")
+    parts = [texts[0]]
+    for text, value in zip(texts[1:], values):
+        parts += (format_value(value), text)
+    return "".join(parts)
