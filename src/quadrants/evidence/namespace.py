@@ -14,7 +14,7 @@ from quadrants.evidence import numerics
 from quadrants.evidence.arrays import detached, place_of
 from quadrants.evidence.loops import grouped, ndrange
 from quadrants.evidence.scalar import OracleError, Scalar, apply, apply_unary, cast, defaults, lift
-from quadrants.evidence.tensor import Tensor, as_tensor, elementwise, fold, is_tensor, truth
+from quadrants.evidence.tensor import Tensor, as_tensor, elementwise, fold, is_tensor, truth, unify
 from quadrants.evidence.tensor_methods import Matrix, Vector, scalar_type
 from quadrants.evidence.vector_math import MATH
 from quadrants.ir.types import ScalarType, scalar_types, u1
@@ -225,9 +225,14 @@ def power(base: Any, exponent: Any, modulus: Any = None) -> Any:
     return result if modulus is None else result % modulus
 
 
-def counted(*bounds: Any) -> range:
-    """range with weak counters."""
-    return builtins.range(*(lift(bound).__index__() for bound in bounds))
+def counted(*bounds: Any) -> Any:
+    """range: its counters are weak, or of the type that typed bounds meet in."""
+    counters = builtins.range(*(lift(bound).__index__() for bound in bounds))
+    typed = [lift(bound) for bound in bounds if not lift(bound).weak]
+    if not typed:
+        return counters
+    dtype = unify(typed)[0].dtype
+    return [cast(counter, dtype) for counter in counters]
 
 
 def divided(x: Any, y: Any) -> tuple[Any, Any]:
