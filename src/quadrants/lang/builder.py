@@ -10,7 +10,7 @@ import numpy as np
 
 from quadrants import knobs
 from quadrants.errors import QuadrantsRuntimeError
-from quadrants.lang.field import Field, is_real, normalised_offset
+from quadrants.lang.field import Field, normalised_offset
 
 __all__ = ["Axis", "FieldsBuilder", "SNode", "SNodeTree", "axes", "root"]
 
@@ -208,7 +208,7 @@ class FieldsBuilder:
     def _twins(self, role: str) -> None:
         own = {id(field.__dict__.get(name)) for field in self._fields for name in ("grad", "dual")}
         for field in self._fields:
-            if is_real(field) and id(field) not in own:
+            if field._scalar.is_float and id(field) not in own:
                 field._place_twin(role)
 
     def finalize(self, raise_warning: bool = True) -> SNodeTree:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from quadrants.errors import QuadrantsRuntimeError, QuadrantsSyntaxError
-from quadrants.ir import types as ir_types
 from quadrants.ir.types import ScalarType
 from quadrants.lang.storage import Storage
 from quadrants.lang.types import MatrixAnnotation, scalar_type
@@ -179,9 +178,9 @@ def normalised_shape(shape: Any) -> tuple[int, ...]:
     return tuple(map(int, sizes))
 
 
-def _parsed_order(order: str | None, rank: int) -> tuple[int, ...] | None:
-    if order is None:
-        return None
+def _parsed_order(order: str | tuple[int, ...] | None, rank: int) -> tuple[int, ...] | None:
+    if order is None or isinstance(order, tuple):
+        return order
     if len(order) != rank:
         raise QuadrantsSyntaxError(f"order {order!r} names {len(order)} axes, the shape has {rank}")
     if len(set(order)) != len(order):
@@ -213,7 +212,7 @@ def element_of(dtype: Any) -> tuple[ScalarType, tuple[int, ...]]:
 def field(
     dtype: Any,
     shape: int | Sequence[int] | None = None,
-    order: str | None = None,
+    order: str | tuple[int, ...] | None = None,
     name: str = "",
     offset: int | Sequence[int] | None = None,
     needs_grad: bool = False,
@@ -251,8 +250,3 @@ def field(
         elif wanted:
             result._parameters = (*result._parameters, role)
     return result
-
-
-def is_real(storage: Storage) -> bool:
-    """Whether elements are floats, so that derivatives make sense."""
-    return storage._scalar in (ir_types.f16, ir_types.bf16, ir_types.f32, ir_types.f64)

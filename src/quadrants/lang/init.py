@@ -85,20 +85,21 @@ def init(
         settings["default_ip"] = default_ip
     reset()
     try:
-        _apply(arch, settings, enable_fallback)
+        chosen = _apply(arch, settings, enable_fallback)
     except BaseException:
         _restore()
         raise
-    log.info(f"Starting on arch={knobs.current.arch.name}")
+    log.info(f"Starting on arch={chosen.name}")
 
 
-def _apply(arch: Any, settings: dict[str, Any], enable_fallback: bool) -> None:
+def _apply(arch: Any, settings: dict[str, Any], enable_fallback: bool) -> Arch:
     state = knobs.current
     state.restore(settings)
-    state.arch = _choose_arch(state.arch if state.arch is not None else arch, enable_fallback)
+    state.arch = chosen = _choose_arch(state.arch if state.arch is not None else arch, enable_fallback)
     state.default_float = state.default_fp = _default_type("default_fp", state.default_fp, types.f32)
     state.default_int = state.default_ip = _default_type("default_ip", state.default_ip, types.i32)
     state.initialised = True
+    return chosen
 
 
 def _check_names(options: dict[str, Any]) -> None:
@@ -143,9 +144,9 @@ def _default_type(option: str, value: Any, default: types.ScalarType) -> types.S
         return default
     if isinstance(value, int) and value in named:
         return named[value]
-    if value not in named.values():
-        raise ValueError(f"{option} must be one of {', '.join(map(str, named.values()))}, not {value!r}")
-    return value
+    if isinstance(value, types.ScalarType) and value in named.values():
+        return value
+    raise ValueError(f"{option} must be one of {', '.join(map(str, named.values()))}, not {value!r}")
 
 
 def reset() -> None:

@@ -390,9 +390,9 @@ class Matrix:
     @classmethod
     def tensor(cls, n: int, m: int, dtype: Any, shape: Any, **options: Any) -> Any:
         """A tensor of n x m matrices; options as in `qd.tensor`."""
-        from quadrants.lang import tensor
+        from quadrants.lang.tensor import tensor
 
-        return tensor.tensor(MatrixAnnotation((n, m), dtype), shape, **options)
+        return tensor(MatrixAnnotation((n, m), dtype), shape, **options)
 
 
 class Vector(Matrix):
@@ -413,9 +413,9 @@ class Vector(Matrix):
     @classmethod
     def tensor(cls, n: int, dtype: Any, shape: Any, **options: Any) -> Any:  # type: ignore[override]
         """A tensor of vectors of length n; options as in `qd.tensor`."""
-        from quadrants.lang import tensor
+        from quadrants.lang.tensor import tensor
 
-        return tensor.tensor(MatrixAnnotation((n,), dtype), shape, **options)
+        return tensor(MatrixAnnotation((n,), dtype), shape, **options)
 
 
 swizzle.install(Matrix)

@@ -186,21 +186,21 @@ class MatrixAnnotation(_Annotation):
     def __call__(self, *values: Any) -> Matrix:
         """A value of this type: no argument gives zeros, one number fills, otherwise the numbers, vectors and sequences
         given are strung together and must be as many as the type has elements (QuadrantsTypeError)."""
-        from quadrants.lang import matrix
+        from quadrants.lang.matrix import construct
 
-        return matrix.construct(self, values)
+        return construct(self, values)
 
     def field(self, shape: Any = None, **options: Any) -> MatrixField:
         """A field of such elements; options as in `qd.field`."""
-        from quadrants.lang import field
+        from quadrants.lang.field import field
 
-        return field.field(self, shape, **options)  # type: ignore[return-value]
+        return field(self, shape, **options)  # type: ignore[return-value]
 
     def ndarray(self, shape: Any, **options: Any) -> Ndarray:
         """An ndarray of such elements; options as in `qd.ndarray`."""
-        from quadrants.lang import ndarray
+        from quadrants.lang.ndarray import ndarray
 
-        return ndarray.ndarray(self, shape, **options)
+        return ndarray(self, shape, **options)
 
     def __repr__(self) -> str:
         name = "vector" if len(self.shape) == 1 else "matrix"
