@@ -1,0 +1,49 @@
+"""What a target can do. Passes ask the record; nothing outside a target's own folder asks for a target's name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from quadrants.ir.types import ScalarType
+
+__all__ = ["CapabilityRecord"]
+
+
+@dataclass(frozen=True)
+class CapabilityRecord:
+    """The properties of one target as the passes and the emitters see it.
+
+    name: the target's folder name; version: a text that differs whenever code for one may not run on the other
+    (processor, features, code generator), so it is part of every cache key.
+    dtypes: names of the scalar types that values and arrays may have.
+    float_atomics: names of the float types whose atomic addition is one instruction (others loop on compare-exchange).
+    vector_bits: width of the vectors to aim at; maximum_vector_bits: the widest that the machine has; 0 means none.
+    functions_take_buffers: whether calls can pass arrays; without it functions are copied per set of arrays.
+    fast_gather: whether a hardware gather beats scalar loads; native_scatter: whether scatters are one instruction.
+    fused_multiply_add: whether `fma` is one instruction, rounded once.
+    threads: whether parallel loops run on the threads of a pool in the caller's process.
+    subgroup_sizes: sizes of a subgroup in hardware (() where lanes are the compiler's).
+    shared_memory_bytes: memory shared by one block of a GPU's threads; 0 on CPUs.
+    """
+
+    name: str
+    version: str
+    dtypes: frozenset[str]
+    pointer_bits: int = 64
+    vector_bits: int = 0
+    maximum_vector_bits: int = 0
+    float_atomics: frozenset[str] = frozenset()
+    functions_take_buffers: bool = True
+    fast_gather: bool = False
+    native_scatter: bool = False
+    fused_multiply_add: bool = True
+    threads: bool = True
+    subgroup_sizes: tuple[int, ...] = ()
+    shared_memory_bytes: int = 0
+
+    def lanes(self, scalar: ScalarType) -> int:
+        """How many values of a type one preferred vector holds; at least 1."""
+        return max(self.vector_bits // (8 * scalar.bytes), 1)
+
+    def has_dtype(self, scalar: ScalarType) -> bool:
+        return scalar.name in self.dtypes

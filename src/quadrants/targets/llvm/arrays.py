@@ -1,0 +1,156 @@
+"""Access to one array in one LLVM function: its descriptor's fields, read once, and the addresses of its elements."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quadrants.errors import QuadrantsInternalError
+from quadrants.ir.types import ArrayType, ScalarType
+from quadrants.targets.llvm.scalars import memory_type, register_type
+
+if TYPE_CHECKING:
+    from quadrants.targets.llvm.writer import Writer
+
+__all__ = ["ArrayAccess"]
+
+
+class ArrayAccess:
+    """An array value: `pointer` is its descriptor, for a slot its memory.
+
+    Descriptor fields do not change while the function runs: they are read in the prologue, marked invariant.
+    `annotations` follow every access: alignment and alias scopes.
+    """
+
+    __slots__ = ("_data", "_sizes", "_strides", "_writer", "annotations", "pointer", "type")
+
+    def __init__(self, writer: Writer, type_: ArrayType, pointer: str) -> None:
+        self._writer = writer
+        self.type = type_
+        self.pointer = pointer
+        scope = writer.slot_scope() if type_.is_slot else writer.array_scope()
+        self.annotations = f", align {type_.scalar.bytes}{scope}"
+        self._data = pointer if type_.is_slot else ""
+        self._sizes: dict[int, str] = {}
+        self._strides: dict[int, str] = {}
+
+    def data(self) -> str:
+        """The pointer to element 0."""
+        if not self._data:
+            writer = self._writer
+            align = writer.unit.shared_metadata(f"!{{i64 {self.type.scalar.bytes}}}")
+            self._data = writer.early(
+                f"load ptr, ptr {self.pointer}, align 8, !invariant.load !0, !nonnull !0, !noundef !0, !align !{align}"
+            )
+        return self._data
+
+    def size(self, axis: int) -> str:
+        """The size of an axis, an i64."""
+        type_ = self.type
+        static = axis - (type_.rank - len(type_.trailing))
+        if static >= 0:
+            return str(type_.trailing[static])
+        found = self._sizes.get(axis)
+        if found is None:
+            found = self._sizes[axis] = self._field(1 + axis, ", !range !1")
+        return found
+
+    def stride(self, axis: int) -> str:
+        """The stride of an axis in bytes, an i64."""
+        found = self._strides.get(axis)
+        if found is None:
+            found = self._strides[axis] = self._field(1 + self.type.rank + axis, "")
+        return found
+
+    def _field(self, word: int, facts: str) -> str:
+        writer = self._writer
+        address = writer.early(f"getelementptr inbounds i64, ptr {self.pointer}, i64 {word}")
+        return writer.early(f"load i64, ptr {address}, align 8, !invariant.load !0, !noundef !0{facts}")
+
+    def address(self, indices: list[str]) -> str:
+        """The pointer to the element at the indices (i64, one an axis)."""
+        writer, type_ = self._writer, self.type
+        if len(indices) != type_.rank:
+            raise QuadrantsInternalError(f"{len(indices)} indices into {type_} in a lowered module")
+        data = self.data()
+        if type_.layout == "A":
+            return self._strided(data, indices)
+        if not indices:
+            return data
+        linear = indices[0]
+        for axis in range(1, len(indices)):
+            size = self.size(axis)
+            row = linear if linear == "0" else writer.assign(f"mul nsw i64 {linear}, {size}")
+            linear = indices[axis] if row == "0" else writer.assign(f"add nsw i64 {row}, {indices[axis]}")
+        if linear == "0":
+            return data
+        return writer.assign(f"getelementptr inbounds {memory_type(type_.scalar)}, ptr {data}, i64 {linear}")
+
+    def _strided(self, data: str, indices: list[str]) -> str:
+        writer, address = self._writer, data
+        for axis, index in enumerate(indices):
+            if index != "0":
+                offset = writer.assign(f"mul nsw i64 {index}, {self.stride(axis)}")
+                address = writer.assign(f"getelementptr inbounds i8, ptr {address}, i64 {offset}")
+        return address
+
+    def load(self, indices: list[str]) -> str:
+        """Reads an element; gives the value's name."""
+        address = self.address(indices)
+        text = f"load {memory_type(self.type.scalar)}, ptr {address}{self.annotations}"
+        return from_memory(self._writer, self.type.scalar, self._writer.assign(text))
+
+    def store(self, value: str, indices: list[str]) -> None:
+        """Writes an element."""
+        address = self.address(indices)
+        stored = to_memory(self._writer, self.type.scalar, value)
+        self._writer.line(f"store {memory_type(self.type.scalar)} {stored}, ptr {address}{self.annotations}")
+
+
+def from_memory(writer: Writer, scalar: ScalarType, loaded: str) -> str:
+    """The value whose form in memory is `loaded`."""
+    name = scalar.name
+    if name == "u1":
+        return writer.assign(f"icmp ne i8 {loaded}, 0")
+    if name == "f16":
+        return writer.assign(f"fpext half {loaded} to float")
+    if name == "bf16":
+        wide = writer.assign(f"zext i16 {loaded} to i32")
+        bits = writer.assign(f"shl nuw i32 {wide}, 16")
+        return writer.assign(f"bitcast i32 {bits} to float")
+    return loaded
+
+
+def to_memory(writer: Writer, scalar: ScalarType, value: str) -> str:
+    """The form of a value in memory."""
+    name = scalar.name
+    if name == "u1":
+        return writer.assign(f"zext i1 {value} to i8")
+    if name == "f16":
+        return writer.assign(f"fptrunc float {value} to half")
+    if name == "bf16":
+        bits = writer.assign(f"bitcast float {value} to i32")
+        high = writer.assign(f"lshr i32 {bits}, 16")
+        return writer.assign(f"trunc i32 {high} to i16")
+    return value
+
+
+def to_word(writer: Writer, scalar: ScalarType, value: str) -> str:
+    """A value as an i64: integers extended by their sign, floats as the bits of the f64 that equals them."""
+    if scalar.is_float:
+        wide = value if scalar.bits == 64 else writer.assign(f"fpext float {value} to double")
+        return writer.assign(f"bitcast double {wide} to i64")
+    if scalar.bits == 64:
+        return value
+    extend = "sext" if scalar.is_signed else "zext"
+    return writer.assign(f"{extend} {register_type(scalar)} {value} to i64")
+
+
+def store_word(writer: Writer, base: str, index: int, word: str, llvm_type: str = "i64") -> None:
+    """Stores into the 64-bit word `index` of a block of words."""
+    address = word_address(writer, base, index)
+    writer.line(f"store {llvm_type} {word}, ptr {address}, align 8")
+
+
+def word_address(writer: Writer, base: str, index: int) -> str:
+    """The pointer to the 64-bit word `index` of a block of words."""
+    return base if index == 0 else writer.assign(f"getelementptr inbounds i64, ptr {base}, i64 {index}")

@@ -1,0 +1,180 @@
+"""A lowered module to LLVM text: one LLVM module for the kernel with its tasks, one for each group of functions.
+
+A function's symbol is its name and a hash of its text, in which the symbols of its callees stand: kernels that reach
+the same function share its object, and a change anywhere below changes every symbol above. Functions that call one
+another in a circle form one group. The emitter knows no processor: it asks the capability record.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+
+from quadrants.errors import QuadrantsInternalError
+from quadrants.ir.nodes import Function, Module, Op, walk
+from quadrants.ir.types import ArrayType
+from quadrants.targets.artifact import Message, PrintFormat
+from quadrants.targets.capability import CapabilityRecord
+from quadrants.targets.frame import Frame, frame_layout
+from quadrants.targets.llvm import (
+    emit_arithmetic,
+    emit_cast,
+    emit_control,
+    emit_effects,
+    emit_functions,
+    emit_memory,
+    emit_parallel,
+)
+from quadrants.targets.llvm.writer import Program, Unit
+
+__all__ = ["EmittedModule", "EmittedObject", "emit_module"]
+
+for _part in (emit_arithmetic, emit_cast, emit_memory, emit_effects, emit_control, emit_parallel):
+    emit_control.DISPATCH.update(_part.HANDLERS)
+
+
+@dataclass(frozen=True)
+class EmittedObject:
+    """One LLVM module's text; `name` is one of its symbols; `instructions` the lines of its longest function."""
+
+    name: str
+    text: str
+    instructions: int
+
+
+@dataclass(frozen=True)
+class EmittedModule:
+    """The LLVM modules of a program, callees first and the kernel last, and what its message and print ids stand for."""
+
+    objects: tuple[EmittedObject, ...]
+    entry: str
+    messages: dict[int, Message]
+    prints: dict[int, PrintFormat]
+
+
+def emit_module(module: Module, record: CapabilityRecord, header: str, attributes: str) -> EmittedModule:
+    """Emits a module at stage 'lowered'. `header` starts each text (data layout and triple), `attributes` end each
+    `define` line. Raises QuadrantsInternalError for what a lowered module cannot contain."""
+    if module.stage != "lowered":
+        raise QuadrantsInternalError(f"the LLVM emitter takes modules at stage 'lowered', not {module.stage!r}")
+    groups = call_groups(module)
+    frame = frame_layout(module.kernel)
+    program = _facts(module, groups, record, attributes)
+    messages: dict[int, Message] = {}
+    prints: dict[int, PrintFormat] = {}
+    objects = []
+    for group in groups:
+        unit = Unit(program)
+        objects.append(_emit_group(unit, [module.functions[name] for name in group], frame, header))
+        messages.update(unit.messages)
+        prints.update(unit.prints)
+    return EmittedModule(tuple(objects), program.symbols[module.entry], messages, prints)
+
+
+def _emit_group(unit: Unit, functions: list[Function], frame: Frame, header: str) -> EmittedObject:
+    symbols = unit.program.symbols
+    for k, function in enumerate(functions):
+        symbols[function.name] = f"qd$self{k}$"
+        unit.defined.add(symbols[function.name])
+    for function in functions:
+        if function.is_kernel:
+            emit_functions.write_entry(unit, function, frame, symbols[function.name])
+        else:
+            emit_functions.write_function(unit, function, symbols[function.name])
+    text = header + unit.text()
+    digest = hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
+    for k, function in enumerate(functions):
+        symbols[function.name] = f"{re.sub('[^A-Za-z0-9_]', '_', function.name)}_{digest}"
+        text = text.replace(f"qd$self{k}$", symbols[function.name])
+    longest = max([body.count("\n") for body in unit.functions])
+    return EmittedObject(symbols[functions[0].name], text, longest)
+
+
+def _calls(function: Function) -> list[Op]:
+    return [op for op in walk(function.body) if op.kind == "call"]
+
+
+def call_groups(module: Module) -> list[list[str]]:
+    """The functions that the kernel reaches, in groups that call one another in circles, callees first."""
+    order: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    open_names: set[str] = set()
+    groups: list[list[str]] = []
+    callees = {}
+
+    def visit(name: str) -> None:
+        order[name] = low[name] = len(order)
+        stack.append(name)
+        open_names.add(name)
+        callees[name] = [op.attributes["callee"] for op in _calls(module.functions[name])]  # type: ignore[index]
+        for callee in callees[name]:
+            if callee not in order:
+                visit(callee)
+                low[name] = min(low[name], low[callee])
+            elif callee in open_names:
+                low[name] = min(low[name], order[callee])
+        if low[name] == order[name]:
+            at = stack.index(name)
+            groups.append(stack[at:])
+            open_names.difference_update(stack[at:])
+            del stack[at:]
+
+    visit(module.entry)
+    return groups
+
+
+def _facts(module: Module, groups: list[list[str]], record: CapabilityRecord, attributes: str) -> Program:
+    program = Program(record, define_attributes=f"nounwind {attributes}".strip())
+    for group in groups:
+        functions = [module.functions[name] for name in group]
+        ops = [op for function in functions for op in walk(function.body)]
+        callees = [op.attributes["callee"] for op in ops if op.kind == "call"]  # type: ignore[index]
+        if any(op.kind == "check" for op in ops) or any(callee in program.may_fail for callee in callees):
+            program.may_fail.update(group)
+        circular = len(group) > 1 or group[0] in callees
+        effects = _effects(program, ops, [callee for callee in callees if callee not in group], circular)
+        for name in group:
+            program.effects[name] = effects
+            program.attributes[name] = f"{effects} {program.define_attributes}".strip()
+    _propagate_aliases(module, groups, program)
+    return program
+
+
+def _effects(program: Program, ops: list[Op], callees: list[str], circular: bool) -> str:
+    """LLVM's words for what a group of functions does to memory, and whether it surely returns."""
+    words = [program.effects[callee] for callee in callees]
+    kinds = {op.kind for op in ops}
+    returns = not circular and "while" not in kinds and all("willreturn" in word for word in words)
+    writes = any(
+        op.kind in ("update", "compare_exchange", "print", "check")
+        or (op.kind == "store" and not op.operands[1].type.is_slot)  # type: ignore[attr-defined]
+        or (op.kind == "store" and not isinstance(op.operands[1].owner, Op))
+        for op in ops
+    )
+    if writes or any("memory" not in word for word in words):
+        memory = ""
+    elif any(op.kind in ("load", "dim") for op in ops) or any("memory(read)" in word for word in words):
+        memory = "memory(read)"
+    else:
+        memory = "memory(none)"
+    return " ".join([word for word in (memory, "willreturn" if returns else "") if word])
+
+
+def _propagate_aliases(module: Module, groups: list[list[str]], program: Program) -> None:
+    """Functions that may get overlapping arrays: told so, or given one array twice, or called by such a function."""
+    for name, function in ((name, module.functions[name]) for group in groups for name in group):
+        if function.attributes.get("may_alias"):
+            program.may_alias.add(name)
+    changed = True
+    while changed:
+        changed = False
+        for name in (name for group in reversed(groups) for name in group):
+            for op in _calls(module.functions[name]):
+                arrays = [operand for operand in op.operands if type(operand.type) is ArrayType]
+                callee = op.attributes["callee"]  # type: ignore[index]
+                twice = len(set(arrays)) < len(arrays)
+                if (twice or (name in program.may_alias and len(arrays) > 1)) and callee not in program.may_alias:
+                    program.may_alias.add(callee)
+                    changed = True

@@ -1,0 +1,44 @@
+"""Prints and checks: records of 64-bit words handed to the runtime, which words them by the artifact's tables."""
+
+from __future__ import annotations
+
+from quadrants.ir.nodes import Op
+from quadrants.targets.artifact import Message, PrintFormat, content_id
+from quadrants.targets.llvm.arrays import store_word, to_word
+from quadrants.targets.llvm.writer import Writer, scalar
+
+__all__ = ["HANDLERS"]
+
+
+def _print(writer: Writer, op: Op) -> None:
+    types = tuple(operand.type.name for operand in op.operands)
+    specs = tuple(op.attribute("specs") or ("",) * len(types))
+    form = PrintFormat(tuple(op.attributes["format"]), specs, types)  # type: ignore[index]
+    number = content_id("print", form.pieces, form.specs, form.types)
+    writer.unit.prints[number] = form
+    words = [str(number), *[to_word(writer, scalar(operand), writer.name(operand)) for operand in op.operands]]
+    record = writer.words(len(words))
+    for k, word in enumerate(words):
+        store_word(writer, record, k, word)
+    writer.call("void", "qd_print", f"ptr {record}, i64 {8 * len(words)}", "ptr, i64", "nounwind")
+
+
+def _check(writer: Writer, op: Op) -> None:
+    condition, *values = op.operands
+    types = tuple(value.type.name for value in values)
+    text, error = op.attribute("message", ""), op.attribute("error", "assert")
+    number = content_id("check", text, error, op.location, types)
+    writer.unit.messages[number] = Message(text, error, op.location, types)
+    good, bad = writer.new_label(), writer.new_label()
+    writer.branch(writer.name(condition), good, bad, likely=True)
+    writer.begin(bad)
+    record = writer.words(len(values)) if values else "null"
+    for k, value in enumerate(values):
+        store_word(writer, record, k, to_word(writer, scalar(value), writer.name(value)))
+    arguments = f"i64 {number}, ptr {record}, i64 {len(values)}"
+    writer.call("void", "qd_fail", arguments, "i64, ptr, i64", "nounwind cold")
+    writer.fail()
+    writer.begin(good)
+
+
+HANDLERS = {"print": _print, "check": _check}

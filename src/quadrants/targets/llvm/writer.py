@@ -1,0 +1,283 @@
+"""The writers of LLVM text: a `Unit` is one LLVM module in the making, a `Writer` one function of it.
+
+A writer has two lists of lines: the prologue of the entry block, where descriptors are read and stack memory is
+reserved as soon as something asks for it, and the body, where operations appear in program order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from quadrants.errors import QuadrantsInternalError
+from quadrants.ir.nodes import Op, Value
+from quadrants.ir.types import ArrayType, ScalarType, Type, scalar_of
+from quadrants.targets.artifact import Message, PrintFormat
+from quadrants.targets.capability import CapabilityRecord
+from quadrants.targets.llvm.arrays import ArrayAccess
+from quadrants.targets.llvm.scalars import literal, memory_type, register_type
+
+__all__ = ["Loop", "Program", "Unit", "Writer"]
+
+EMPTY, SIZE_RANGE = 0, 1  # metadata that every unit has
+
+
+@dataclass
+class Program:
+    """Facts of the whole module that the functions' texts depend on."""
+
+    record: CapabilityRecord
+    define_attributes: str = ""
+    symbols: dict[str, str] = field(default_factory=dict)
+    attributes: dict[str, str] = field(default_factory=dict)
+    effects: dict[str, str] = field(default_factory=dict)
+    may_fail: set[str] = field(default_factory=set)
+    may_alias: set[str] = field(default_factory=set)
+
+
+class Unit:
+    """One LLVM module: its functions, declarations, constants, metadata, and what its ids stand for."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.defined: set[str] = set()
+        self.declarations: dict[str, str] = {}
+        self.functions: list[str] = []
+        self.constants: list[str] = []
+        self.metadata: list[str] = ["!0 = !{}", "!1 = !{i64 0, i64 4611686018427387904}"]
+        self.messages: dict[int, Message] = {}
+        self.prints: dict[int, PrintFormat] = {}
+        self._named: dict[str, int] = {}
+
+    def add_metadata(self, text: str = "") -> int:
+        """A new metadata node; its text may be set later through `metadata`. `{id}` in the text is its own number."""
+        number = len(self.metadata)
+        self.metadata.append(f"!{number} = {text.replace('{id}', str(number))}")
+        return number
+
+    def shared_metadata(self, text: str) -> int:
+        """The node with that text, made at its first use."""
+        found = self._named.get(text)
+        if found is None:
+            found = self._named[text] = self.add_metadata(text)
+        return found
+
+    def declare(self, symbol: str, text: str) -> None:
+        if symbol not in self.defined:
+            self.declarations.setdefault(symbol, text)
+
+    def text(self) -> str:
+        """The module's text."""
+        return "\n".join([*self.constants, *self.declarations.values(), *self.functions, *self.metadata, ""])
+
+
+class Loop:
+    """Where `continue` and `break` of the innermost loop lead; edges are (label, carried names)."""
+
+    __slots__ = ("break_edges", "break_label", "continue_edges", "continue_label")
+
+    def __init__(self, continue_label: str, break_label: str) -> None:
+        self.continue_label = continue_label
+        self.break_label = break_label
+        self.continue_edges: list[tuple[str, list[str]]] = []
+        self.break_edges: list[tuple[str, list[str]]] = []
+
+
+class Writer:
+    """Writes one LLVM function. Subclasses say how parameters are reached and how the function is left."""
+
+    def __init__(self, unit: Unit, may_alias: bool) -> None:
+        self.unit = unit
+        self.program = unit.program
+        self.may_alias = may_alias
+        self.prologue: list[str] = []
+        self.lines: list[str] = []
+        self.names: dict[Value, str] = {}
+        self.arrays: dict[Value, ArrayAccess] = {}
+        self.loops: list[Loop] = []
+        self.label = "%entry"
+        self.plain_updates: frozenset[Value] = frozenset()
+        self.atomic_needed = True
+        self._count = 0
+        self._domain = -1
+        self._scopes: list[tuple[int, int]] = []
+        self._slot_scopes = -1
+
+    # Lines, names and labels.
+
+    def fresh(self) -> str:
+        self._count += 1
+        return f"%v{self._count}"
+
+    def line(self, text: str) -> None:
+        self.lines.append("  " + text)
+
+    def assign(self, text: str) -> str:
+        """A line that computes a value; gives its name."""
+        self._count += 1
+        name = f"%v{self._count}"
+        self.lines.append(f"  {name} = {text}")
+        return name
+
+    def early(self, text: str) -> str:
+        """Like `assign`, in the prologue."""
+        name = self.fresh()
+        self.prologue.append(f"  {name} = {text}")
+        return name
+
+    def new_label(self) -> str:
+        self._count += 1
+        return f"%b{self._count}"
+
+    def begin(self, label: str) -> None:
+        """Starts the block of that label; the block before it has ended."""
+        self.lines.append(label[1:] + ":")
+        self.label = label
+
+    def jump(self, label: str) -> None:
+        self.lines.append(f"  br label {label}")
+
+    def branch(self, condition: str, yes: str, no: str, likely: bool = False) -> None:
+        weights = ""
+        if likely:
+            node = self.unit.shared_metadata('!{!"branch_weights", i32 2000, i32 1}')
+            weights = f", !prof !{node}"
+        self.lines.append(f"  br i1 {condition}, label {yes}, label {no}{weights}")
+
+    def reserve(self) -> int:
+        """Keeps a place for a line (a phi whose sources are not known yet); gives its index in `lines`."""
+        self.lines.append("")
+        return len(self.lines) - 1
+
+    def fill_phi(self, at: int, name: str, llvm_type: str, edges: list[tuple[str, str]]) -> None:
+        """Writes the phi of (value, label) edges at a reserved place."""
+        sources = ", ".join([f"[ {value}, {label} ]" for value, label in edges])
+        self.lines[at] = f"  {name} = phi {llvm_type} {sources}"
+
+    def phi(self, llvm_type: str, edges: list[tuple[str, str]]) -> str:
+        """A phi here; with one edge simply its value."""
+        if len(edges) == 1:
+            return edges[0][0]
+        name = self.fresh()
+        self.fill_phi(self.reserve(), name, llvm_type, edges)
+        return name
+
+    def call(self, result: str, symbol: str, arguments: str, parameters: str, attributes: str = "") -> str:
+        """A call of a declared symbol; gives the result's name, '' for void."""
+        self.unit.declare(symbol, f"declare {result} @{symbol}({parameters}){' ' + attributes if attributes else ''}")
+        text = f"call {result} @{symbol}({arguments})"
+        if result == "void":
+            self.line(text)
+            return ""
+        return self.assign(text)
+
+    # Values.
+
+    def name(self, value: Value) -> str:
+        """The operand text of a scalar value."""
+        found = self.names.get(value)
+        if found is None:
+            found = self.names[value] = self.resolve(value)
+        return found
+
+    def typed(self, value: Value) -> str:
+        """The operand of a scalar value with its LLVM type before it."""
+        return f"{register_type(value.type)} {self.name(value)}"  # type: ignore[arg-type]
+
+    def resolve(self, value: Value) -> str:
+        """A value that no line has defined: a constant, a size or a parameter; they are made where first asked for."""
+        owner = value.owner
+        if isinstance(owner, Op):
+            if owner.kind == "constant":
+                return literal(value.type, owner.attributes["value"])  # type: ignore[arg-type, index]
+            if owner.kind == "dim":
+                return self.array(owner.operands[0]).size(owner.attributes["axis"])  # type: ignore[index]
+        return self.parameter(value)
+
+    def parameter(self, value: Value) -> str:
+        """The operand of a scalar parameter; overridden by each kind of function."""
+        raise QuadrantsInternalError(f"a value is used where it is not defined: {value} of {value.owner}")
+
+    def descriptor(self, value: Value) -> str:
+        """The pointer to an array parameter's descriptor (a slot: to its memory), computed in the prologue."""
+        raise QuadrantsInternalError(f"an array is used where it is not defined: {value} of {value.owner}")
+
+    def array(self, value: Value) -> ArrayAccess:
+        """The access to an array value."""
+        found = self.arrays.get(value)
+        if found is None:
+            found = self.arrays[value] = ArrayAccess(self, value.type, self.descriptor(value))  # type: ignore[arg-type]
+        return found
+
+    def add_slot(self, value: Value) -> ArrayAccess:
+        """Reserves the memory of a slot."""
+        type_ = value.type
+        assert isinstance(type_, ArrayType)
+        count = 1
+        for size in type_.trailing:
+            count *= size
+        alignment = 16 if count * type_.scalar.bytes >= 16 else type_.scalar.bytes
+        pointer = self.early(f"alloca [{count} x {memory_type(type_.scalar)}], align {alignment}")
+        access = self.arrays[value] = ArrayAccess(self, type_, pointer)
+        return access
+
+    def words(self, count: int) -> str:
+        """Stack memory of so many 64-bit words."""
+        return self.early(f"alloca [{count} x i64], align 8")
+
+    # Alias scopes: one an array; slots alias no array.
+
+    def array_scope(self) -> str:
+        """Annotations for the accesses through one more array."""
+        if self.may_alias:
+            return ""
+        unit = self.unit
+        if self._domain < 0:
+            self._domain = unit.add_metadata("distinct !{!{id}}")
+        scope = unit.add_metadata(f"distinct !{{!{{id}}, !{self._domain}}}")
+        own, others = unit.add_metadata(f"!{{!{scope}}}"), unit.add_metadata()
+        self._scopes.append((scope, others))
+        return f", !alias.scope !{own}, !noalias !{others}"
+
+    def slot_scope(self) -> str:
+        """Annotations for the accesses to slots."""
+        if self.may_alias:
+            return ""
+        if self._slot_scopes < 0:
+            self._slot_scopes = self.unit.add_metadata()
+        return f", !noalias !{self._slot_scopes}"
+
+    def _close_scopes(self) -> None:
+        scopes = [scope for scope, _ in self._scopes]
+        metadata = self.unit.metadata
+        for scope, others in self._scopes:
+            metadata[others] += f"!{{{', '.join([f'!{other}' for other in scopes if other != scope])}}}"
+        if self._slot_scopes >= 0:
+            metadata[self._slot_scopes] += f"!{{{', '.join([f'!{scope}' for scope in scopes])}}}"
+
+    # Leaving the function.
+
+    def leave(self, values: list[str], types: list[Type]) -> None:
+        """Writes the end of a block that returns these results."""
+        raise NotImplementedError
+
+    def fail(self) -> None:
+        """Writes the end of a block after a failed check."""
+        raise NotImplementedError
+
+    def finish(self, header: str) -> None:
+        """Adds the whole function to the unit."""
+        self._close_scopes()
+        self.unit.functions.append("\n".join([header + " {", "entry:", *self.prologue, *self.lines, "}"]))
+
+
+def register_types(types: list[Type]) -> list[str]:
+    """The LLVM types of scalar values."""
+    return [register_type(scalar) for scalar in map(scalar_of, types)]
+
+
+def scalar(value: Value) -> ScalarType:
+    """The type of a scalar value."""
+    type_ = value.type
+    if type(type_) is not ScalarType:
+        raise QuadrantsInternalError(f"a {type_} where a lowered module has scalars only")
+    return type_

@@ -1,0 +1,98 @@
+"""The x86-64 target: what the host's processor can do, and lowered modules to objects for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from quadrants.ir.nodes import Module
+from quadrants.targets.artifact import Artifact
+from quadrants.targets.capability import CapabilityRecord
+from quadrants.targets.llvm import optimise
+from quadrants.targets.llvm.elf import defined_symbols, undefined_symbols
+from quadrants.targets.llvm.emit import EmittedModule, EmittedObject, emit_module
+
+__all__ = ["Options", "assembly", "compile_module", "host_machine", "record"]
+
+VERSION = "1"
+
+_objects: dict[tuple, bytes] = {}
+_DTYPES = frozenset(["u1", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "bf16", "f32", "f64"])
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to compile: LLVM's optimisation level (0 to 3), whether LLVM checks the text first, the machine (the host)."""
+
+    level: int = 2
+    verify: bool = False
+    machine: optimise.Machine | None = None
+
+
+@lru_cache(maxsize=1)
+def host_machine() -> optimise.Machine:
+    """The processor that this process runs on."""
+    llvm = optimise.binding()
+    features = llvm.get_host_cpu_features()
+    return optimise.Machine(llvm.get_process_triple(), llvm.get_host_cpu_name(), features.flatten())
+
+
+@lru_cache(maxsize=8)
+def record(machine: optimise.Machine | None = None) -> CapabilityRecord:
+    """The capability record of a machine (the host)."""
+    machine = machine or host_machine()
+    features = set(machine.features.split(","))
+    widest = 512 if "+avx512f" in features else 256 if "+avx2" in features else 128
+    return CapabilityRecord(
+        name="x64",
+        version=f"x64-{VERSION}/{machine.processor}/{machine.features}",
+        dtypes=_DTYPES if "+f16c" in features else _DTYPES - {"f16"},
+        vector_bits=min(widest, 256),
+        maximum_vector_bits=widest,
+        fused_multiply_add="+fma" in features,
+        native_scatter="+avx512f" in features,
+    )
+
+
+def emit(module: Module, machine: optimise.Machine | None = None) -> EmittedModule:
+    """The LLVM texts of a lowered module."""
+    machine = machine or host_machine()
+    capabilities = record(machine)
+    header = f'target datalayout = "{optimise.data_layout(machine)}"\ntarget triple = "{machine.triple}"\n'
+    return emit_module(module, capabilities, header, f'"prefer-vector-width"="{capabilities.vector_bits}"')
+
+
+def compile_module(module: Module, options: Options = Options()) -> Artifact:
+    """Compiles a module at stage 'lowered'. Raises QuadrantsInternalError for what such a module cannot contain."""
+    emitted = emit(module, options.machine)
+    objects = tuple((part.name, _object(part, options)) for part in emitted.objects)
+    defined: set[str] = set()
+    wanted: set[str] = set()
+    for _, data in objects:
+        defined.update(defined_symbols(data))
+        wanted.update(undefined_symbols(data))
+    return Artifact(
+        objects=objects,
+        entry=emitted.entry,
+        externals=tuple(sorted(wanted - defined)),
+        messages=emitted.messages,
+        prints=emitted.prints,
+        texts=tuple(part.text for part in emitted.objects),
+    )
+
+
+def _object(part: EmittedObject, options: Options) -> bytes:
+    """The object of one text; those of functions are kept, since kernels share them."""
+    key = (part.name, options.machine, options.level)
+    found = _objects.get(key)
+    if found is None:
+        level = optimise.level_for(part.instructions, options.level)
+        machine = options.machine or host_machine()
+        found = _objects[key] = optimise.compile_text(part.text, machine, level, options.verify)
+    return found
+
+
+def assembly(artifact: Artifact, options: Options = Options()) -> str:
+    """The assembly of an artifact's objects, made anew from its texts."""
+    machine = options.machine or host_machine()
+    return "\n".join(optimise.assembly(text, machine, options.level) for text in artifact.texts)
