@@ -168,7 +168,7 @@ class Storage:
     def _index(self, key: Any) -> tuple[int, ...]:
         """Logical host index → index into `_view`; the errors are those of `__getitem__`."""
         shape = self.shape
-        if key is None or key == ():
+        if key is None:
             key = ()
         elif isinstance(key, Matrix):
             key = tuple(key.to_list())
