@@ -21,7 +21,17 @@ from quadrants.evidence import numerics, oracle
 from quadrants.evidence.arrays import FieldView
 from quadrants.ir import types
 
-__all__ = ["EXECUTORS", "Executor", "FieldOf", "Outcome", "Program", "mismatch", "program"]
+__all__ = [
+    "EXECUTORS",
+    "Executor",
+    "FieldOf",
+    "Outcome",
+    "Program",
+    "TargetExecutor",
+    "disagreement",
+    "mismatch",
+    "program",
+]
 
 
 @dataclass(frozen=True)
@@ -81,7 +91,7 @@ class Outcome:
 def program(
     registry: list[Program],
     *,
-    section: str,
+    section: str = "",
     args: Any = (),
     result: Any = None,
     after: dict[int, Any] | None = None,
@@ -241,6 +251,21 @@ def mismatch(item: Program, outcome: Outcome) -> str | None:
         found = outcome.arguments[position]
         if not same(plain(np.asarray(found)), plain(np.asarray(expected)), item.tolerance):
             return f"argument {position} is {plain(np.asarray(found))}, expected {plain(np.asarray(expected))}"
+    return None
+
+
+def disagreement(item: Program, executor: Executor) -> str | None:
+    """How the executor's outcome differs from the oracle's: in dtypes, result or any argument; None if it does not."""
+    expected, found = EXECUTORS["oracle"].run(item), executor.run(item)
+    if expected.dtypes is not None and found.dtypes is not None and found.dtypes != expected.dtypes:
+        return f"dtypes {found.dtypes}, the oracle has {expected.dtypes} (values {found.value}, {expected.value})"
+    if not same(found.value, expected.value, item.tolerance):
+        return f"value {found.value!r}, the oracle has {expected.value!r}"
+    for position, (mine, reference) in enumerate(zip(found.arguments, expected.arguments, strict=True)):
+        if not isinstance(reference, np.ndarray):
+            continue
+        if not same(plain(np.asarray(mine)), plain(reference), item.tolerance):
+            return f"argument {position} is {plain(np.asarray(mine))}, the oracle has {plain(reference)}"
     return None
 
 

@@ -1,0 +1,387 @@
+"""Programs that must be refused: with this kind of error, these words, at the line marked `# <--`.
+
+`kinds` are the exceptions, `says` the words that the message must hold.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+import quadrants as qd
+from quadrants.errors import QuadrantsCompilationError, QuadrantsNameError, QuadrantsTypeError
+
+MARK = "# <--"
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A function, its arguments, and how compiling it must fail. The marked line is in `function`, or in `inside`."""
+
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    says: tuple[str, ...]
+    kind: type[QuadrantsCompilationError]
+    inside: Callable[..., Any] | None
+
+
+REFUSED: list[Refused] = []
+
+
+def refused(
+    *arguments: Any,
+    says: str | tuple[str, ...],
+    kind: type[QuadrantsCompilationError] = QuadrantsCompilationError,
+    inside: Callable[..., Any] | None = None,
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Registers a function that must not compile."""
+    words = (says,) if isinstance(says, str) else says
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        REFUSED.append(Refused(function, arguments, words, kind, inside))
+        return function
+
+    return register
+
+
+def ones(*shape: int) -> np.ndarray:
+    return np.ones(shape, np.float32)
+
+
+# Names.
+
+
+@refused(1, says='"missing" is not defined', kind=QuadrantsNameError)
+def undefined_name(n):
+    return n + missing  # noqa: F821  # <--
+
+
+@refused(1, says='"x"', kind=QuadrantsNameError)
+def name_that_no_path_assigned(n):
+    if n > 0:
+        n = 2
+    return n + x  # noqa: F821  # <--
+
+
+@refused(1, says='"x"', kind=QuadrantsNameError)
+def name_used_before_its_assignment(n):
+    y = x + n  # noqa: F821  # <--
+    x = 1
+    return y + x
+
+
+@refused(1, says="no common type")
+def join_of_a_number_and_a_vector(n):
+    if n > 0:  # <--
+        x = 1.0
+    else:
+        x = qd.Vector([1.0, 2.0])
+    return x
+
+
+@refused(1, says="no common type")
+def join_of_different_shapes(n):
+    if n > 0:  # <--
+        x = qd.Vector([1.0, 2.0, 3.0])
+    else:
+        x = qd.Vector([1.0, 2.0])
+    return x
+
+
+@refused(3, says="global")
+def assignment_to_a_global(n):
+    global COUNTER  # <--
+    COUNTER = n
+
+
+# Types.
+
+
+@refused(1.5, 2, says="integers", kind=QuadrantsTypeError)
+def bits_of_a_float(x: qd.f32, n: qd.i32):
+    return x & n  # <--
+
+
+@refused(1.5, says="integers", kind=QuadrantsTypeError)
+def shift_of_a_float(x: qd.f64):
+    return x << 2  # <--
+
+
+@refused(1.0, says="shapes", kind=QuadrantsTypeError)
+def sum_of_different_shapes(x: qd.f32):
+    a = qd.Vector([x, x])
+    b = qd.Vector([x, x, x])
+    return a + b  # <--
+
+
+@refused(1.0, says="multiply as matrices", kind=QuadrantsTypeError)
+def product_of_unfit_matrices(x: qd.f32):
+    a = qd.Matrix([[x, x], [x, x]])
+    b = qd.Vector([x, x, x])
+    return a @ b  # <--
+
+
+@refused(1.0, says=("truth of a vector", ".any()"))
+def truth_of_a_vector(x: qd.f32):
+    v = qd.Vector([x, x])
+    if v > 0.0:  # <--
+        x = 2.0
+    return x
+
+
+@refused(2.5, says="range")
+def range_of_a_float(x: qd.f32):
+    s = 0
+    for i in range(x):  # <--
+        s += i
+    return s
+
+
+@refused(ones(4), 1.5, says="index must be an integer")
+def float_as_an_index(a, x):
+    return a[x]  # <--
+
+
+@refused(5, says="step")
+def step_of_zero(n):
+    s = 0
+    for i in range(0, n, 0):  # <--
+        s += i
+    return s
+
+
+@refused(1.0, says="component")
+def component_that_does_not_exist(x: qd.f32):
+    v = qd.Vector([x, x])
+    return v.z  # <--
+
+
+@refused(1.0, says="out of range")
+def static_index_out_of_range(x: qd.f32):
+    v = qd.Vector([x, x])
+    return v[2]  # <--
+
+
+@refused(ones(4), says="indices")
+def too_many_indices(a):
+    return a[0, 1]  # <--
+
+
+@refused(1.0, says="attribute")
+def unknown_attribute(x: qd.f32):
+    v = qd.Vector([x, x])
+    return v.magnitude()  # <--
+
+
+@refused(1, says="not callable")
+def call_of_a_number(n):
+    return n(3)  # <--
+
+
+@refused(1, says="unpack")
+def unpacking_a_number(n):
+    a, b = n  # <--
+    return a + b
+
+
+@refused(1, says="3 values")
+def unpacking_the_wrong_number(n):
+    a, b = n, n, n  # <--
+    return a + b
+
+
+# Python that kernels do not have.
+
+
+@refused(3, says="not supported in a kernel")
+def exception_handling(n):
+    try:  # <--
+        n = n + 1
+    except ValueError:
+        n = 0
+    return n
+
+
+@refused(3, says="not supported in a kernel")
+def raising(n):
+    if n > 2:
+        raise ValueError("n")  # <--
+    return n
+
+
+@refused(3, says="kernel")
+def generator(n):
+    for i in range(n):
+        yield i  # <--
+
+
+@refused(3, says="kernel")
+def set_display(n):
+    s = {n, 2}  # <--
+    return 2 in s
+
+
+@refused(3, says="string")
+def string_at_run_time(n):
+    s = f"{n}"  # <--
+    return n
+
+
+@refused(3, says="kernel")
+def importing(n):
+    import math  # noqa: F401  # <--
+
+    return n
+
+
+@refused(3, says="not supported in a kernel")
+def deleting(n):
+    x = n
+    del x  # <--
+
+
+@refused(3, says="kernel")
+def class_definition(n):
+    class Inner:  # <--
+        pass
+
+    return n
+
+
+@refused(3, says="complex")
+def complex_number(n):
+    return n * 2j  # <--
+
+
+@refused(3, says="comprehension")
+def comprehension_of_run_time_length(n):
+    return len([i for i in range(n)])  # <--
+
+
+@refused(3, says="loop over")
+def loop_over_a_number(n):
+    for i in n:  # <--
+        pass
+
+
+@refused(3, says="is")
+def identity_at_run_time(n):
+    return n is n  # <--
+
+
+# Arrays.
+
+
+@refused(ones(4), 3, says="slice")
+def slice_of_a_whole_array(a, n):
+    b = a[1:n]  # <--
+    return b[0]
+
+
+@refused(ones(4), ones(4), says="whole-array")
+def whole_array_arithmetic(a, b):
+    a += 2.0 * b  # <--
+
+
+@refused(1, says="writable")
+def atomic_on_an_expression(n):
+    return qd.atomic_add(n + 1, 2)  # <--
+
+
+# Functions: the error is where it happens, in the function called.
+
+
+def _adds_vectors(a, b):
+    return a + b  # <--
+
+
+def _takes_two(a, b):
+    return a * b
+
+
+@refused(1.0, says="shapes", kind=QuadrantsTypeError, inside=_adds_vectors)
+def error_in_a_called_function(x: qd.f32):
+    return _adds_vectors(qd.Vector([x, x]), qd.Vector([x, x, x]))
+
+
+@refused(1, says="argument")
+def missing_argument(n):
+    return _takes_two(n)  # <--
+
+
+@refused(1, says="argument")
+def too_many_arguments(n):
+    return _takes_two(n, n, n)  # <--
+
+
+@refused(1, says="argument")
+def unknown_keyword(n):
+    return _takes_two(n, c=n)  # <--
+
+
+@refused(1, says="static")
+def static_of_a_run_time_value(n):
+    if qd.static(n > 2):  # <--
+        return 1
+    return 0
+
+
+@refused(3, says="negative power")
+def false_static_assertion(n):
+    qd.static_assert(2 > 3, "negative power")  # <--
+    return n
+
+
+def marked_line(function: Callable[..., Any]) -> int:
+    """The line of the file that holds the mark."""
+    lines, first = inspect.getsourcelines(function)
+    return first + next(number for number, line in enumerate(lines) if MARK in line)
+
+
+@pytest.mark.parametrize("item", REFUSED, ids=lambda item: item.function.__name__)
+def test_refused(item: Refused) -> None:
+    with pytest.raises(item.kind) as caught:
+        qd.kernel(item.function)(*item.arguments)
+    message = str(caught.value)
+    for words in item.says:
+        assert words in message
+    assert caught.value.location is not None
+    assert caught.value.location.line == marked_line(item.inside or item.function)
+    assert caught.value.location.file == __file__
+
+
+@pytest.mark.parametrize("item", REFUSED[:3], ids=lambda item: item.function.__name__)
+def test_source_line_has_a_caret(item: Refused) -> None:
+    with pytest.raises(QuadrantsCompilationError) as caught:
+        qd.kernel(item.function)(*item.arguments)
+    lines = str(caught.value).splitlines()
+    shown = next(number for number, line in enumerate(lines) if "# <--" in line)
+    assert lines[shown + 1].strip().startswith("^")
+
+
+def test_join_names_both_lines() -> None:
+    with pytest.raises(QuadrantsCompilationError) as caught:
+        qd.kernel(join_of_a_number_and_a_vector)(1)
+    first = inspect.getsourcelines(join_of_a_number_and_a_vector)[1]
+    message = str(caught.value)
+    assert f":{first + 3}:" in message and f":{first + 5}:" in message
+
+
+def test_failed_compile_leaves_no_half_state() -> None:
+    """A kernel refused for one type of argument works for another."""
+    kernel = qd.kernel(_masked)
+    with pytest.raises(QuadrantsTypeError):
+        kernel(np.float32(1.5))
+    assert kernel(6) == 2
+    with pytest.raises(QuadrantsTypeError):
+        kernel(np.float32(1.5))
+    assert kernel(7) == 3
+
+
+def _masked(x):
+    return x & 3

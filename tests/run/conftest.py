@@ -1,0 +1,30 @@
+"""Every target at every optimisation level."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import quadrants as qd
+from quadrants.evidence.programs import TargetExecutor
+
+EXECUTORS = [
+    TargetExecutor(f"{arch}-O{level}", arch, opt_level=level) for arch in ("reference", "x64") for level in (0, 1)
+]
+
+
+@pytest.fixture(params=EXECUTORS, ids=lambda executor: executor.name)
+def executor(request: pytest.FixtureRequest) -> TargetExecutor:
+    """One target at one level."""
+    if not hasattr(qd, "kernel"):
+        pytest.skip("this build has no compiler")
+    return request.param
+
+
+@pytest.fixture(autouse=True)
+def _without_options() -> Iterator[None]:
+    """Options of one test do not reach the next."""
+    yield
+    if hasattr(qd, "reset"):
+        qd.reset()
