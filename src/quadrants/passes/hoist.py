@@ -1,0 +1,197 @@
+"""Hoist: moves what does not change in a loop in front of it, out of as many loops as possible.
+
+Pure operations never trap, so they move even where the loop might not run; expensive ones do not leave a branch. A load
+moves out of a loop that does not write its array, if it is sure to run whenever the loop is reached. A value's level is
+the number of loops around the place where it is known: 0 outside all loops.
+"""
+
+from __future__ import annotations
+
+from quadrants.ir.nodes import Block, Function, Module, Op, Value
+from quadrants.ir.ops import OPS
+from quadrants.passes.context import PassContext
+from quadrants.passes.memory import Effects, FunctionEffects, effects_of_functions, element_key, region_effects
+
+__all__ = ["run"]
+
+_PURE = frozenset(row.name for row in OPS.values() if row.effects == "pure")
+_EXPENSIVE = frozenset(row.name for row in OPS.values() if row.cost > 5)
+_LEAVES = frozenset({"check", "call"})
+
+
+def run(module: Module, context: PassContext) -> None:
+    """Hoists in every function, in place; stage `tasks`."""
+    functions: dict[str, FunctionEffects] = {}
+    for function in module.functions.values():
+        if any(op.regions for op in function.body.ops) and context.permit():
+            functions = functions or effects_of_functions(module)
+            function.body.ops = _Hoister(function, functions).walk(function.body.ops, 0)
+
+
+class _Loop:
+    """A loop around the current place. `out` takes what moves in front of it; `runs`: its body runs at least once;
+    `straight`: it is reached in every iteration of the loop around."""
+
+    __slots__ = ("op", "out", "runs", "straight")
+
+    def __init__(self, op: Op, out: list[Op], runs: bool, straight: bool) -> None:
+        self.op = op
+        self.out = out
+        self.runs = runs
+        self.straight = straight
+
+
+class _Hoister:
+    """One walk over a function. `straight`: the current place is reached in every iteration of the innermost loop;
+    `positive`: pairs of bounds (keys) of which the first is known to be less than the second."""
+
+    __slots__ = ("functions", "levels", "loops", "may_alias", "memo", "positive", "straight")
+
+    def __init__(self, function: Function, functions: dict[str, FunctionEffects]) -> None:
+        self.functions = functions
+        self.may_alias = bool(function.attributes.get("may_alias"))
+        self.levels: dict[Value, int] = {}
+        self.loops: list[_Loop] = []
+        self.memo: dict[Block, Effects] = {}
+        self.positive: list[tuple[object, object]] = []
+        self.straight = True
+
+    def walk(self, ops: list[Op], floor: int) -> list[Op]:
+        """The operations that stay; expensive ones do not go below level `floor`."""
+        out: list[Op] = []
+        levels, loops = self.levels, self.loops
+        depth = len(loops)
+        for op in ops:
+            kind = op.kind
+            if op.regions:
+                _WALK[kind](self, op, out, floor)
+                out.append(op)
+            elif depth == 0:
+                out.append(op)
+                continue
+            elif kind in _PURE:
+                level = floor if kind in _EXPENSIVE else 0
+                for operand in op.operands:
+                    if levels.get(operand, 0) > level:
+                        level = levels[operand]
+                if level < depth:
+                    loops[level].out.append(op)
+                    if level:
+                        levels[op.results[0]] = level
+                    continue
+                out.append(op)
+            elif kind == "load":
+                level = self._load_level(op)
+                (out if level == depth else loops[level].out).append(op)
+                levels[op.results[0]] = level
+                continue
+            else:
+                if kind in _LEAVES:
+                    self.straight = False
+                out.append(op)
+            if depth:
+                for result in op.results:
+                    levels[result] = depth
+        return out
+
+    def _load_level(self, op: Op) -> int:
+        """The level to which a load may move."""
+        depth = len(self.loops)
+        lowest = max([self.levels.get(operand, 0) for operand in op.operands])
+        level, straight = depth, self.straight
+        while level > lowest and straight:
+            loop = self.loops[level - 1]
+            if not loop.runs or self._writes(loop.op, op.operands[0]):
+                break
+            straight = loop.straight
+            level -= 1
+        return level
+
+    def _writes(self, loop: Op, array: Value) -> bool:
+        """Whether a loop may write to an array."""
+        for region in loop.regions:
+            writes = region_effects(region, self.functions, self.memo).writes
+            if array in writes:
+                return True
+            if self.may_alias and not array.type.is_slot and any(not other.type.is_slot for other in writes):  # type: ignore[attr-defined]
+                return True
+        return False
+
+    def _if(self, op: Op, out: list[Op], floor: int) -> None:
+        depth, straight = len(self.loops), self.straight
+        marks = len(self.positive)
+        for region, truth in zip(op.regions, (True, False)):
+            self.straight = False
+            if truth:
+                self._learn(op.operands[0])
+            region.ops = self.walk(region.ops, depth)
+            del self.positive[marks:]
+            if region.ops[-1].kind != "yield" or _leaves(region):
+                straight = False
+        self.straight = straight
+
+    def _learn(self, condition: Value) -> None:
+        owner = condition.owner
+        if type(owner) is Op and owner.kind in ("lt", "gt"):
+            low, high = element_key(owner.operands)
+            self.positive.append((low, high) if owner.kind == "lt" else (high, low))
+
+    def _for(self, op: Op, out: list[Op], floor: int) -> None:
+        rank = op.attributes["rank"]  # type: ignore[index]
+        body = op.regions[0]
+        bounds = element_key(op.operands[: 2 * rank])
+        pairs = list(zip(bounds[:rank], bounds[rank:]))
+        runs = all(self._is_less(low, high) for low, high in pairs)
+        self._enter(op, body, out, runs)
+        marks = len(self.positive)
+        self.positive.extend(pairs)
+        self.positive.extend(zip(body.arguments, bounds[rank:]))
+        body.ops = self.walk(body.ops, floor)
+        del self.positive[marks:]
+        self._leave(op)
+
+    def _while(self, op: Op, out: list[Op], floor: int) -> None:
+        for region in op.regions:
+            self._enter(op, region, out, False)
+            region.ops = self.walk(region.ops, floor)
+            self._leave(op)
+
+    def _enter(self, op: Op, region: Block, out: list[Op], runs: bool) -> None:
+        self.loops.append(_Loop(op, out, runs, self.straight))
+        depth = len(self.loops)
+        for argument in region.arguments:
+            self.levels[argument] = depth
+        self.straight = True
+
+    def _leave(self, op: Op) -> None:
+        loop = self.loops.pop()
+        self.straight = loop.straight and not any(_returns(region) for region in op.regions)
+
+    def _is_less(self, low: object, high: object) -> bool:
+        if type(low) is int and type(high) is int:
+            return low < high
+        for lower, upper in self.positive:
+            if upper is high and (lower is low or (type(lower) is int and type(low) is int and low <= lower)):
+                return True
+        return False
+
+
+def _leaves(block: Block) -> bool:
+    """Whether a branch may end an iteration of the loop around, or fail a check."""
+    for op in block.ops:
+        if op.kind in ("break", "continue", "return") or op.kind in _LEAVES:
+            return True
+        if op.regions and any((_leaves if op.kind == "if" else _returns)(region) for region in op.regions):
+            return True
+    return False
+
+
+def _returns(block: Block) -> bool:
+    """Whether a loop's region may leave the function."""
+    for op in block.ops:
+        if op.kind == "return" or op.kind in _LEAVES or any(_returns(region) for region in op.regions):
+            return True
+    return False
+
+
+_WALK = {"if": _Hoister._if, "for": _Hoister._for, "while": _Hoister._while}

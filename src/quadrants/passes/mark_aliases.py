@@ -1,0 +1,39 @@
+"""Mark aliases: functions whose array parameters may overlap get the attribute `may_alias`.
+
+Distinct arrays of the kernel do not overlap, unless the kernel itself is marked. A function's parameters overlap where
+a call passes one array twice, or several out of a caller that is marked.
+"""
+
+from __future__ import annotations
+
+from quadrants.ir.nodes import Function, Module, Op, walk
+from quadrants.ir.types import ArrayType
+from quadrants.passes.context import PassContext
+
+__all__ = ["run"]
+
+
+def run(module: Module, context: PassContext) -> None:
+    """Marks functions, callers before callees; any stage."""
+    calls = [
+        (function, op)
+        for function in module.functions.values()
+        for op in walk(function.body)
+        if op.kind == "call" and op.attributes is not None
+    ]
+    changed = True
+    while changed:
+        changed = False
+        for caller, call in calls:
+            callee = module.functions[call.attributes["callee"]]  # type: ignore[index]
+            if not callee.attributes.get("may_alias") and _overlap(caller, call):
+                callee.attributes["may_alias"] = True
+                changed = True
+
+
+def _overlap(caller: Function, call: Op) -> bool:
+    arrays = [operand for operand in call.operands if type(operand.type) is ArrayType]
+    if len(set(arrays)) < len(arrays):
+        return True
+    shared = [array for array in arrays if not array.type.is_slot]  # type: ignore[attr-defined]
+    return len(shared) > 1 and bool(caller.attributes.get("may_alias"))

@@ -1,0 +1,35 @@
+"""Questions about the structure of blocks that several passes ask."""
+
+from __future__ import annotations
+
+from quadrants.ir.nodes import Block, Op
+
+__all__ = ["count_ops", "loop_jumps"]
+
+
+def loop_jumps(block: Block) -> list[Op]:
+    """The `break` and `continue` operations in a loop's region that refer to that loop, and those at any depth that
+    return: wherever an iteration ends before the region does."""
+    found: list[Op] = []
+    _collect_jumps(block, True, found)
+    return found
+
+
+def _collect_jumps(block: Block, direct: bool, found: list[Op]) -> None:
+    for op in block.ops:
+        if op.regions:
+            inside = direct and op.kind == "if"
+            for region in op.regions:
+                _collect_jumps(region, inside, found)
+    last = block.ops[-1] if block.ops else None
+    if last is not None and (last.kind == "return" or (direct and last.kind in ("break", "continue"))):
+        found.append(last)
+
+
+def count_ops(block: Block) -> int:
+    """How many operations a block and its regions have."""
+    total = len(block.ops)
+    for op in block.ops:
+        for region in op.regions:
+            total += count_ops(region)
+    return total
