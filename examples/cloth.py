@@ -15,7 +15,7 @@ import quadrants as qd
 
 n, frames, steps = 96, 4, 2600
 spacing, dt = 1.0 / n, 1.5e-4
-stiffness, damping, drag, gravity = 3.0e4, 2.0, 0.8, 9.8
+stiffness, damping, drag, gravity = 3.0e4, 2.0, 2.5, 9.8
 links = ((0, 1), (1, 0), (0, -1), (-1, 0), (1, 1), (1, -1), (-1, 1), (-1, -1), (0, 2), (2, 0), (0, -2), (-2, 0))
 
 

@@ -13,7 +13,7 @@ from picture import dots, palette, save, strip
 
 import quadrants as qd
 
-stars, frames, steps = 3000, 4, 70
+stars, frames, steps = 6000, 4, 42
 dt, softening = 0.002, 0.01
 
 
@@ -52,8 +52,8 @@ def galaxy(rng, count, centre, velocity, spin):
 
 def main(picture: str) -> None:
     rng = np.random.default_rng(3)
-    left = galaxy(rng, stars // 2, np.array([0.3, 0.42, 0]), np.array([0.7, 0.1, 0]), 1.0)
-    right = galaxy(rng, stars - stars // 2, np.array([0.7, 0.58, 0]), np.array([-0.7, -0.1, 0]), -1.0)
+    left = galaxy(rng, stars // 2, np.array([0.3, 0.4, 0]), np.array([0.7, 0.0, 0]), 1.0)
+    right = galaxy(rng, stars - stars // 2, np.array([0.7, 0.6, 0]), np.array([-0.7, 0.0, 0]), 1.0)
     pos, vel, mass = (np.concatenate(pair).astype(np.float32) for pair in zip(left, right, strict=True))
     colours = palette(np.where(np.arange(stars) < stars // 2, 0.55, 0.85))
     kick(pos, vel, mass, 0.5 * dt)
