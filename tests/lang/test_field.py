@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 import gc
 import struct
 
@@ -183,6 +184,11 @@ def test_reset_frees():
     del view
     gc.collect()
     assert memory.usage.bytes == before - 4000
+
+
+def test_fields_refuse_a_copy_that_would_share_memory():
+    with pytest.raises(TypeError, match="to_numpy"):
+        copy.deepcopy(qd.field(qd.f32, 3))
 
 
 def test_texts():

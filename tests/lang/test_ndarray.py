@@ -125,3 +125,20 @@ def test_torch_roundtrip():
     assert a[1, 1] == 4
     a.from_torch(torch.ones(2, 3, dtype=torch.float64, requires_grad=True))
     assert t.sum() == 6 and a.to_torch().data_ptr() != t.data_ptr()
+
+
+def test_torch_shares_every_layout_and_type():
+    torch = pytest.importorskip("torch")
+    for dtype in (qd.i32, qd.i64, qd.f32, qd.f64, qd.u1, qd.f16, qd.u8, qd.bf16):
+        for backend in qd.Backend:
+            t = qd.tensor(dtype, (2, 3), backend=backend, layout=(1, 0))
+            view = t.to_torch(copy=False)
+            view[1, 2] = 1
+            assert t[1, 2] == 1 and tuple(view.shape) == (2, 3) and view.stride() == (1, 2)
+            assert str(view.dtype) == f"torch.{t.dtype.numpy.name if t.dtype.numpy is not None else 'bfloat16'}"
+    m = qd.Matrix.field(2, 2, qd.f32, 3)
+    m.from_torch(torch.arange(12).reshape(3, 2, 2))
+    assert m[2].to_list() == [[8, 9], [10, 11]] and torch.from_dlpack(m).sum() == 66
+    assert m.to_torch(device="cpu").shape == (3, 2, 2)
+    with pytest.raises(ValueError, match="device"):
+        m.to_torch(device="meta", copy=False)

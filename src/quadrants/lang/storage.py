@@ -78,7 +78,8 @@ class Storage:
         self._freed = False
         if shape is not None:
             self._set_shape(shape, order, offset)
-        _alive.add(self)
+        with _lock:
+            _alive.add(self)
 
     def _set_shape(
         self, shape: tuple[int, ...], order: tuple[int, ...] | None = None, offset: tuple[int, ...] | None = None
@@ -265,6 +266,9 @@ class Storage:
         if self._scalar is ir_types.bf16:
             return interop.bfloat16_to_torch(self._host(), device, copy)
         return interop.to_torch(self._host(), self._scalar, device, copy)
+
+    def __reduce__(self) -> Any:
+        raise TypeError(f"a {self._kind} cannot be copied or pickled: use to_numpy() and from_numpy()")
 
     def to_dlpack(self, versioned: bool = False) -> Any:
         """A DLPack capsule over the memory (shape + element shape), of the versioned form if asked for."""
