@@ -12,6 +12,19 @@ from quadrants.errors import (
     QuadrantsTypeError,
 )
 from quadrants.lang import math, types
+from quadrants.lang.atomics import (
+    atomic_add,
+    atomic_and,
+    atomic_cas,
+    atomic_exchange,
+    atomic_max,
+    atomic_min,
+    atomic_mul,
+    atomic_or,
+    atomic_sub,
+    atomic_xor,
+    volatile_load,
+)
 from quadrants.lang.builder import FieldsBuilder, SNode, axes, root
 from quadrants.lang.describe import register as _register
 from quadrants.lang.field import Field, Layout, MatrixField, ScalarField, field
@@ -55,16 +68,6 @@ from quadrants.lang.ops import (
     acos,
     asin,
     atan2,
-    atomic_add,
-    atomic_and,
-    atomic_cas,
-    atomic_exchange,
-    atomic_max,
-    atomic_min,
-    atomic_mul,
-    atomic_or,
-    atomic_sub,
-    atomic_xor,
     bit_cast,
     bit_shr,
     cast,
@@ -89,7 +92,6 @@ from quadrants.lang.ops import (
     sqrt,
     tan,
     tanh,
-    volatile_load,
     zero,
 )
 from quadrants.lang.tensor import Backend, MatrixTensor, Tensor, VectorTensor, tensor, wrap

@@ -1,4 +1,4 @@
-"""The functions of the language: elementary functions, casts, bits, atomics, random numbers.
+"""The functions of the language: elementary functions, casts, bits, random numbers.
 
 Each works on numbers and elementwise on vectors and matrices, in kernels and (unless it says otherwise) on the host,
 where integers become the default float in elementary functions and Python numbers give Python numbers.
@@ -24,16 +24,6 @@ __all__ = [
     "acos",
     "asin",
     "atan2",
-    "atomic_add",
-    "atomic_and",
-    "atomic_cas",
-    "atomic_exchange",
-    "atomic_max",
-    "atomic_min",
-    "atomic_mul",
-    "atomic_or",
-    "atomic_sub",
-    "atomic_xor",
     "bit_cast",
     "bit_shr",
     "cast",
@@ -58,7 +48,6 @@ __all__ = [
     "sqrt",
     "tan",
     "tanh",
-    "volatile_load",
     "zero",
 ]
 
@@ -289,72 +278,6 @@ def randn(dt: Any = None) -> Any:
     """A random number of the standard normal distribution (Box-Muller). In kernels only."""
     dtype = float if dt is None else dt
     return sqrt(-2.0 * log(1.0 - random(dtype))) * cos(6.283185307179586 * random(dtype))
-
-
-@intrinsic
-def atomic_add(x: Any, y: Any) -> Any:
-    """x += y as one step; the old value of x, an element of a field or array. In kernels only."""
-    kernel_only("atomic_add")
-
-
-@intrinsic
-def atomic_sub(x: Any, y: Any) -> Any:
-    """x -= y as one step; the old value of x, an element of a field or array. In kernels only."""
-    kernel_only("atomic_sub")
-
-
-@intrinsic
-def atomic_mul(x: Any, y: Any) -> Any:
-    """x *= y as one step; the old value of x, an element of a field or array. In kernels only."""
-    kernel_only("atomic_mul")
-
-
-@intrinsic
-def atomic_min(x: Any, y: Any) -> Any:
-    """x = min(x, y) as one step; the old value of x, an element of a field or array. In kernels only."""
-    kernel_only("atomic_min")
-
-
-@intrinsic
-def atomic_max(x: Any, y: Any) -> Any:
-    """x = max(x, y) as one step; the old value of x, an element of a field or array. In kernels only."""
-    kernel_only("atomic_max")
-
-
-@intrinsic
-def atomic_and(x: Any, y: Any) -> Any:
-    """x &= y as one step; the old value of x, an integer element of a field or array. In kernels only."""
-    kernel_only("atomic_and")
-
-
-@intrinsic
-def atomic_or(x: Any, y: Any) -> Any:
-    """x |= y as one step; the old value of x, an integer element of a field or array. In kernels only."""
-    kernel_only("atomic_or")
-
-
-@intrinsic
-def atomic_xor(x: Any, y: Any) -> Any:
-    """x ^= y as one step; the old value of x, an integer element of a field or array. In kernels only."""
-    kernel_only("atomic_xor")
-
-
-@intrinsic
-def atomic_exchange(x: Any, y: Any) -> Any:
-    """x = y as one step; the old value of x, an element of a field or array. In kernels only."""
-    kernel_only("atomic_exchange")
-
-
-@intrinsic
-def atomic_cas(x: Any, expected: Any, desired: Any) -> Any:
-    """x = desired if x == expected, as one step; the old value of x, an integer element. In kernels only."""
-    kernel_only("atomic_cas")
-
-
-@intrinsic
-def volatile_load(x: Any) -> Any:
-    """The element x of a field or array, read anew at every execution. In kernels only."""
-    kernel_only("volatile_load")
 
 
 @intrinsic
