@@ -1,0 +1,303 @@
+"""Integers as polynomials over loop counters and values that the compiler does not look into, with their bounds.
+
+Law: index arithmetic in signed types of 32 bits or more is taken as not wrapping; an index that did wrap is out of
+range of every array that could be indexed so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from quadrants.ir.nodes import Op, Value
+from quadrants.ir.ops import OPS
+from quadrants.ir.types import ScalarType, i64
+from quadrants.passes.nest import Nest, highs, lows
+
+__all__ = ["ONE", "ZERO", "Form", "Forms"]
+
+Monomial = tuple[Value, ...]
+_MOST_TERMS = 12
+_MOST_FACTORS = 3
+_DEEPEST = 60
+
+
+class Form:
+    """A polynomial with whole coefficients: `terms` maps products of values (sorted; () is the constant term) to their
+    nonzero coefficients. Immutable."""
+
+    __slots__ = ("_key", "terms")
+
+    def __init__(self, terms: dict[Monomial, int]) -> None:
+        self.terms = terms
+        self._key: frozenset[tuple[Monomial, int]] | None = None
+
+    @staticmethod
+    def number(value: int) -> Form:
+        return Form({(): value}) if value else ZERO
+
+    @staticmethod
+    def of(value: Value) -> Form:
+        return Form({(value,): 1})
+
+    @property
+    def key(self) -> frozenset[tuple[Monomial, int]]:
+        if self._key is None:
+            self._key = frozenset(self.terms.items())
+        return self._key
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Form) and self.terms == other.terms
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __repr__(self) -> str:
+        parts = [f"{n}" + "".join(f"*{v.name or '?'}" for v in m) for m, n in self.terms.items()]
+        return " + ".join(parts) or "0"
+
+    @property
+    def constant(self) -> int | None:
+        """The value of a form without variables, else None."""
+        terms = self.terms
+        if not terms:
+            return 0
+        return terms.get(()) if len(terms) == 1 else None
+
+    @property
+    def offset(self) -> int:
+        """The constant term."""
+        return self.terms.get((), 0)
+
+    def plus(self, other: Form, factor: int = 1) -> Form:
+        """self + factor * other."""
+        if not other.terms or not factor:
+            return self
+        terms = dict(self.terms)
+        for monomial, count in other.terms.items():
+            total = terms.get(monomial, 0) + factor * count
+            if total:
+                terms[monomial] = total
+            else:
+                del terms[monomial]
+        return Form(terms)
+
+    def shifted(self, amount: int) -> Form:
+        return self.plus(ONE, amount)
+
+    def scaled(self, factor: int) -> Form:
+        return Form({m: n * factor for m, n in self.terms.items()}) if factor else ZERO
+
+    def times(self, other: Form) -> Form:
+        terms: dict[Monomial, int] = {}
+        for left, count in self.terms.items():
+            for right, factor in other.terms.items():
+                product = tuple(sorted(left + right, key=id)) if left and right else left or right
+                terms[product] = terms.get(product, 0) + count * factor
+        return Form({m: n for m, n in terms.items() if n})
+
+    def coefficient(self, value: Value) -> Form | None:
+        """The factor of `value`, a form without it; None where `value` occurs squared."""
+        terms: dict[Monomial, int] = {}
+        for monomial, count in self.terms.items():
+            if value in monomial:
+                rest = tuple([factor for factor in monomial if factor is not value])
+                if len(rest) + 1 != len(monomial):
+                    return None
+                terms[rest] = count
+        return Form(terms) if terms else ZERO
+
+    def without(self, value: Value) -> Form:
+        """The terms in which `value` does not occur."""
+        return Form({m: n for m, n in self.terms.items() if value not in m})
+
+    def replaced(self, value: Value, by: Form) -> Form | None:
+        """The form with `by` in the place of `value`; None where `value` occurs squared."""
+        factor = self.coefficient(value)
+        if factor is None:
+            return None
+        return self.without(value).plus(factor.times(by)) if factor.terms else self
+
+    def atoms(self) -> set[Value]:
+        return {value for monomial in self.terms for value in monomial}
+
+
+ZERO = Form({})
+ONE = Form({(): 1})
+
+
+def _transparent(scalar: object) -> bool:
+    return type(scalar) is ScalarType and scalar.kind == "i" and scalar.bits >= 32
+
+
+class Forms:
+    """The forms of a function's values. Equal expressions get equal forms, wherever they stand."""
+
+    __slots__ = ("_depth", "_lowest", "_memo", "_numbered", "nest")
+
+    def __init__(self, nest: Nest) -> None:
+        self.nest = nest
+        self._memo: dict[Value, Form] = {}
+        self._numbered: dict[object, Value] = {}
+        self._lowest: dict[Value, int | None] = {}
+        self._depth = 0
+
+    def of(self, value: Value) -> Form:
+        """The form of an integer value."""
+        found = self._memo.get(value)
+        if found is None:
+            found = self._memo[value] = self._compute(value)
+        return found
+
+    def _compute(self, value: Value) -> Form:
+        op = value.owner
+        if type(op) is not Op or self._depth > _DEEPEST:
+            return Form.of(value)
+        self._depth += 1
+        try:
+            form = self._linear(op) if _transparent(value.type) else None
+            return form if form is not None else Form.of(self._canonical(value, op))
+        finally:
+            self._depth -= 1
+
+    def _linear(self, op: Op) -> Form | None:
+        kind, operands = op.kind, op.operands
+        if kind == "constant":
+            return Form.number(op.attributes["value"])  # type: ignore[index]
+        if kind == "cast":
+            return self.of(operands[0]) if _transparent(operands[0].type) else None
+        if kind == "add":
+            return self.of(operands[0]).plus(self.of(operands[1]))
+        if kind == "sub":
+            return self.of(operands[0]).plus(self.of(operands[1]), -1)
+        if kind == "neg":
+            return self.of(operands[0]).scaled(-1)
+        if kind == "mul":
+            return self._product(self.of(operands[0]), self.of(operands[1]))
+        if kind == "shl":
+            shift = self.of(operands[1]).constant
+            return self.of(operands[0]).scaled(1 << shift) if shift is not None and 0 <= shift < 31 else None
+        return None
+
+    def _product(self, left: Form, right: Form) -> Form | None:
+        if len(left.terms) * len(right.terms) > _MOST_TERMS:
+            return None
+        product = left.times(right)
+        return product if all(len(monomial) <= _MOST_FACTORS for monomial in product.terms) else None
+
+    def _canonical(self, value: Value, op: Op) -> Value:
+        """The first value met that is computed in the same way as `value`."""
+        if OPS[op.kind].effects != "pure" or type(value.type) is not ScalarType:
+            return value
+        parts: list[object] = [op.kind, value.type]
+        for operand in op.operands:
+            numeric = type(operand.type) is ScalarType and not operand.type.is_float
+            parts.append(self.of(operand).key if numeric else operand)
+        if op.attributes:
+            parts.extend([entry for entry in op.attributes.items() if entry[0] != "exact"])
+        try:
+            return self._numbered.setdefault(tuple(parts), value)
+        except TypeError:  # an attribute that cannot be hashed
+            return value
+
+    def size(self, array: Value, axis: int) -> Form:
+        """The size of an array's axis, whether the function asks for it or not."""
+        op = Op("dim", (array,), (i64,), {"axis": axis})
+        value = self._canonical(op.results[0], op)
+        self.nest.home.setdefault(value, self.nest.home[array])
+        return Form.of(value)
+
+    def invariant(self, value: Value, loop: Op) -> bool:
+        """Whether a value is the same in all iterations of a loop."""
+        if not self.nest.defined_in(value, loop):
+            return True
+        op = value.owner
+        if type(op) is not Op or OPS[op.kind].effects != "pure":
+            return False
+        return all(self.invariant(operand, loop) for operand in op.operands)
+
+    def lowest(self, value: Value) -> int | None:
+        """A number that a variable of forms is never below, None if not known."""
+        if value not in self._lowest:
+            self._lowest[value] = None
+            self._lowest[value] = self._lowest_of(value)
+        return self._lowest[value]
+
+    def _lowest_of(self, value: Value) -> int | None:
+        if value in self.nest.counter:
+            loop, dimension = self.nest.counter[value]
+            return self.lower_bound(self.of(lows(loop)[dimension]))
+        op = value.owner
+        if type(op) is not Op:
+            return None
+        if op.kind == "dim" or (op.kind == "cast" and _unsigned(op.operands[0])):
+            return 0
+        if op.kind in ("min", "max", "floordiv", "mod", "abs"):
+            return self._lowest_of_function(op)
+        return None
+
+    def _lowest_of_function(self, op: Op) -> int | None:
+        first = self.lower_bound(self.of(op.operands[0]))
+        if op.kind == "abs":
+            return 0
+        second = self.lower_bound(self.of(op.operands[1]))
+        if op.kind == "max":
+            known = [bound for bound in (first, second) if bound is not None]
+            return max(known) if known else None
+        if op.kind == "mod":
+            return 0 if second is not None and second >= 0 else None
+        if first is None or second is None:
+            return None
+        return min(first, second) if op.kind == "min" else (0 if first >= 0 and second >= 0 else None)
+
+    def lower_bound(self, form: Form) -> int | None:
+        """A number that a form is never below, by the bounds of its variables alone."""
+        total = 0
+        for monomial, count in form.terms.items():
+            bound = count
+            if monomial:
+                if count < 0:
+                    return None
+                for value in monomial:
+                    lowest = self.lowest(value)
+                    if lowest is None or lowest < 0:
+                        if len(monomial) > 1 or lowest is None:
+                            return None
+                    bound *= lowest
+            total += bound
+        return total
+
+    def at_least(self, form: Form, number: int) -> bool:
+        """Whether a form is surely >= `number`."""
+        bound = self.lower_bound(form)
+        return bound is not None and bound >= number
+
+    def extreme(self, form: Form, loops: Iterable[Op], highest: bool) -> Form | None:
+        """The largest (or smallest) value of a form over the iterations of loops given innermost first, as a form
+        without their counters; None if it cannot be told. Loops without iterations are not looked at."""
+        for loop in loops:
+            bounds = (lows(loop), highs(loop))
+            arguments = loop.regions[0].arguments
+            for dimension in range(len(bounds[0]) - 1, -1, -1):
+                counter = arguments[dimension]
+                factor = form.coefficient(counter)
+                if factor is None:
+                    return None
+                if not factor.terms:
+                    continue
+                sign = self._sign(factor)
+                if sign == 0:
+                    return None
+                upper = (sign > 0) == highest
+                bound = self.of(bounds[upper][dimension])
+                form = form.without(counter).plus(factor.times(bound.shifted(-1) if upper else bound))
+        return form
+
+    def _sign(self, factor: Form) -> int:
+        """1 if a form is surely never negative, -1 if never positive, 0 if that is not known."""
+        if self.at_least(factor, 0):
+            return 1
+        return -1 if self.at_least(factor.scaled(-1), 0) else 0
+
+
+def _unsigned(value: Value) -> bool:
+    return type(value.type) is ScalarType and value.type.kind == "u" and value.type.bits < 64

@@ -1,0 +1,87 @@
+"""Estimates how long iterations take, so that short loops are not handed to other threads."""
+
+from __future__ import annotations
+
+from quadrants.ir.nodes import Block, Module, Op
+from quadrants.ir.ops import OPS
+from quadrants.ir.types import MatrixType
+from quadrants.passes.affine import Forms
+from quadrants.passes.context import PassContext
+from quadrants.passes.nest import Nest, highs, lows
+
+__all__ = ["estimate", "run", "trip_count"]
+
+# Iterations of a loop whose bounds are not known; nanoseconds of one unit of `cost` in the op table.
+_GUESS = 16
+_UNIT = 0.25
+_MOST = 1 << 40
+
+
+def run(module: Module, context: PassContext) -> None:
+    """Sets `cost`, the nanoseconds of one iteration of the flattened outer dimensions, on the kernel's parallel loops."""
+    kernel = module.kernel
+    forms: Forms | None = None
+    pending = [kernel.body]
+    while pending:
+        for op in pending.pop().ops:
+            if op.attribute("parallel"):
+                forms = forms or Forms(Nest(kernel))
+                op.attributes = {**(op.attributes or {}), "cost": iteration_cost(op, forms, module)}
+            else:
+                pending += op.regions
+
+
+def iteration_cost(loop: Op, forms: Forms, module: Module | None = None) -> int:
+    """Nanoseconds of one iteration of a loop's outer dimensions (its only one, if it has one)."""
+    inner = estimate(loop.regions[0], forms, module)
+    if loop.attribute("rank") > 1:
+        inner *= _trips(loop, forms, loop.attribute("rank") - 1) or _GUESS * 4
+    return max(1, min(round(inner), _MOST))
+
+
+def estimate(block: Block, forms: Forms, module: Module | None = None, depth: int = 0) -> float:
+    """Nanoseconds that a block takes, roughly."""
+    total = 0.0
+    for op in block.ops:
+        kind = op.kind
+        if kind == "for":
+            trips = trip_count(op, forms)
+            total += (_GUESS if trips is None else max(trips, 0)) * estimate(op.regions[0], forms, module, depth)
+        elif kind == "while":
+            total += _GUESS * sum([estimate(region, forms, module, depth) for region in op.regions])
+        elif kind == "if":
+            total += max([estimate(region, forms, module, depth) for region in op.regions])
+        elif kind == "call":
+            total += _UNIT * OPS["call"].cost + _call(op, forms, module, depth)
+        else:
+            total += _UNIT * OPS[kind].cost * _width(op)
+    return total
+
+
+def _call(op: Op, forms: Forms, module: Module | None, depth: int) -> float:
+    callee = module.functions.get(op.attribute("callee")) if module is not None else None
+    if callee is None or depth > 3:
+        return 50.0
+    return estimate(callee.body, Forms(Nest(callee)), module, depth + 1)
+
+
+def _width(op: Op) -> int:
+    for value in op.results or op.operands[:1]:
+        if type(value.type) is MatrixType:
+            return value.type.count
+    return 1
+
+
+def trip_count(loop: Op, forms: Forms) -> int | None:
+    """How many iterations a loop has, all dimensions together, if the code tells."""
+    total = 1
+    for dimension in range(loop.attribute("rank")):
+        trips = _trips(loop, forms, dimension)
+        if trips is None:
+            return None
+        total *= max(trips, 0)
+    return total
+
+
+def _trips(loop: Op, forms: Forms, dimension: int) -> int | None:
+    return forms.of(highs(loop)[dimension]).plus(forms.of(lows(loop)[dimension]), -1).constant

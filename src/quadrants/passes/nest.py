@@ -1,0 +1,104 @@
+"""Where things stand in a function: the region around each operation and value, and who uses a value.
+
+A snapshot: a pass that moves operations makes a new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from quadrants.ir.nodes import Block, Function, Op, Value
+
+__all__ = ["Nest", "carried_arguments", "counters", "highs", "inits", "lows"]
+
+
+def counters(loop: Op) -> list[Value]:
+    """The counters of a `for`, outermost first."""
+    return loop.regions[0].arguments[: loop.attributes["rank"]]  # type: ignore[index]
+
+
+def carried_arguments(loop: Op) -> list[Value]:
+    """The arguments of a `for` that hold carried values."""
+    return loop.regions[0].arguments[loop.attributes["rank"] :]  # type: ignore[index]
+
+
+def lows(loop: Op) -> tuple[Value, ...]:
+    return loop.operands[: loop.attributes["rank"]]  # type: ignore[index]
+
+
+def highs(loop: Op) -> tuple[Value, ...]:
+    rank: int = loop.attributes["rank"]  # type: ignore[index]
+    return loop.operands[rank : 2 * rank]
+
+
+def inits(loop: Op) -> tuple[Value, ...]:
+    return loop.operands[2 * loop.attributes["rank"] :]  # type: ignore[index]
+
+
+class Nest:
+    """The structure of one function.
+
+    `parent`: the innermost operation with regions around an operation (None: it stands in the function's body).
+    `home`: the same for the place where a value is defined. `counter`: the loop and dimension of each loop counter.
+    `users`: (operation, operand position) for each use of a value.
+    """
+
+    __slots__ = ("counter", "home", "parent", "users")
+
+    def __init__(self, function: Function) -> None:
+        self.parent: dict[Op, Op | None] = {}
+        self.home: dict[Value, Op | None] = dict.fromkeys(function.parameters)
+        self.counter: dict[Value, tuple[Op, int]] = {}
+        self.users: dict[Value, list[tuple[Op, int]]] = {}
+        self._walk(function.body, None)
+
+    def _walk(self, block: Block, around: Op | None) -> None:
+        parent, home, users = self.parent, self.home, self.users
+        for op in block.ops:
+            parent[op] = around
+            for position, operand in enumerate(op.operands):
+                found = users.get(operand)
+                if found is None:
+                    users[operand] = [(op, position)]
+                else:
+                    found.append((op, position))
+            for result in op.results:
+                home[result] = around
+            for region in op.regions:
+                for argument in region.arguments:
+                    home[argument] = op
+                if op.kind == "for":
+                    for dimension, value in enumerate(counters(op)):
+                        self.counter[value] = (op, dimension)
+                self._walk(region, op)
+
+    def adopt(self, ops: list[Op], around: Op | None) -> None:
+        """Takes in new operations without regions."""
+        for op in ops:
+            self.parent[op] = around
+            for position, operand in enumerate(op.operands):
+                self.users.setdefault(operand, []).append((op, position))
+            for result in op.results:
+                self.home[result] = around
+
+    def around(self, op: Op) -> Iterator[Op]:
+        """The operations with regions around an operation, innermost first."""
+        outer = self.parent[op]
+        while outer is not None:
+            yield outer
+            outer = self.parent[outer]
+
+    def defined_in(self, value: Value, loop: Op) -> bool:
+        """Whether a value is defined within an operation's regions."""
+        place = self.home[value]
+        while place is not None and place is not loop:
+            place = self.parent[place]
+        return place is loop
+
+    def loop_of(self, terminator: Op) -> Op | None:
+        """The loop that a `break`, `continue` or loop body's `yield` belongs to; for the `yield` of an `if`, the `if`."""
+        owner = self.parent[terminator]
+        if terminator.kind in ("break", "continue"):
+            while owner is not None and owner.kind == "if":
+                owner = self.parent[owner]
+        return owner

@@ -1,0 +1,202 @@
+"""Decides which loops run in parallel: the truth table of loops.
+
+Looked at are the `for`s at the kernel's top level, and those within a loop that stays in order. Under a run-time `if` or
+`while` a loop is parallel only where its iterations are proved independent.
+"""
+
+from __future__ import annotations
+
+from quadrants.ir.nodes import Block, Location, Module, Op, Value
+from quadrants.ir.types import ArrayType
+from quadrants.passes.accesses import Access, collect, name_of
+from quadrants.passes.affine import Forms
+from quadrants.passes.context import PassContext
+from quadrants.passes.cost import estimate, trip_count
+from quadrants.passes.dependence import CERTAIN, FINE, Space, relation
+from quadrants.passes.nest import Nest, carried_arguments, counters, inits
+from quadrants.passes.reductions import recognise
+from quadrants.passes.rewrite import drop_carried, replace_uses
+from quadrants.passes.structure import loop_jumps
+from quadrants.passes.summaries import Summaries
+
+__all__ = ["CHUNK", "run"]
+
+CHUNK = 32768
+_MOST_PAIRS = 20_000
+_TOO_SHORT = 2_000
+_VERBS = {"load": "loads", "store": "stores", "update": "updates", "compare_exchange": "exchanges"}
+
+
+def run(module: Module, context: PassContext) -> None:
+    """Sets `parallel=True`, with `reductions` and `chunk` where values are carried, on loops of the kernel, which is then
+    at stage 'tasks'; a notice tells of each loop that only a dependence keeps in order."""
+    module.stage = "tasks"
+    kernel = module.kernel
+    if any(op.regions for op in kernel.body.ops):
+        classifier = _Classifier(module, context)
+        classifier.block(kernel.body, False)
+
+
+class _Classifier:
+    def __init__(self, module: Module, context: PassContext) -> None:
+        kernel = module.kernel
+        self.context = context
+        self.summaries = Summaries(module)
+        self.nest = Nest(kernel)
+        self.forms = Forms(self.nest)
+        self.may_alias = bool(kernel.attributes.get("may_alias"))
+        names = kernel.attributes.get("parameter_names") or ()
+        self.names = dict(zip(kernel.parameters, names))
+
+    def block(self, block: Block, strict: bool) -> None:
+        """Decides on the loops that stand in a block; `strict`: only proof makes them parallel."""
+        for op in block.ops:
+            if op.kind == "for":
+                if not self.loop(op, strict):
+                    self.block(op.regions[0], strict)
+            else:
+                for region in op.regions:
+                    self.block(region, True)
+
+    def loop(self, loop: Op, strict: bool) -> bool:
+        """Decides on one loop; whether it is settled: parallel, or so short that nothing in it is worth a task."""
+        asked = _asked(loop)
+        if asked is True or any(jump.kind != "continue" for jump in loop_jumps(loop.regions[0])):
+            return False
+        insists = asked is False
+        trips = trip_count(loop, self.forms)
+        if trips is not None and not insists and trips * estimate(loop.regions[0], self.forms) < _TOO_SHORT:
+            return True
+        combiners = self.combiners(loop, strict)
+        if combiners is None or not (insists or self.free(loop, strict)):
+            return False
+        attributes = {**(loop.attributes or {}), "parallel": True}
+        if combiners:
+            attributes |= {"reductions": combiners, "chunk": CHUNK}
+        loop.attributes = attributes
+        self.context.count("parallel loops")
+        return True
+
+    def combiners(self, loop: Op, strict: bool) -> tuple[str, ...] | None:
+        """The combiners of the carried values; None, and a notice, if one of them is no reduction."""
+        names: list[str] = []
+        for position in range(len(loop.results) - 1, -1, -1):
+            chain = recognise(loop, position, self.nest)
+            if chain is None:
+                if not strict:
+                    self._tell_carried(loop, position)
+                return None
+            if chain.combiner:
+                names.insert(0, chain.combiner)
+            else:
+                self._drop(loop, position, chain.values)
+        return tuple(names)
+
+    def _drop(self, loop: Op, position: int, versions: set[Value]) -> None:
+        """A value that is handed on unchanged is what it was before the loop."""
+        start = inits(loop)[position]
+        result = loop.results[position]
+        ends = {*loop_jumps(loop.regions[0]), loop.regions[0].ops[-1]}
+        argument = carried_arguments(loop)[position]
+        drop_carried(loop, position, ends)
+        for value in (result, argument):
+            replace_uses(self.nest, value, start)
+
+    def _tell_carried(self, loop: Op, position: int) -> None:
+        argument, end = carried_arguments(loop)[position], loop.regions[0].ops[-1]
+        assigned = end.operands[position].owner if end.kind == "yield" else None
+        where = assigned.location if type(assigned) is Op else end.location
+        used = [op.location for op, _ in self.nest.users.get(argument, ()) if op.location]
+        name = f"`{argument.name}`" if argument.name else "a value"
+        read = used[0] if used else loop.location
+        text = (
+            f"the loop at {_place(loop.location)} runs in order: {name}, assigned at {_line(where)}, "
+            f"is carried over to the next iteration{f' and read at {_line(read)}' if used else ''}"
+        )
+        self.context.notice("parallelise", text, loop.location, where, read)
+
+    def free(self, loop: Op, strict: bool) -> bool:
+        """Whether memory lets a loop's iterations run in any order."""
+        by_array: dict[Value, list[Access]] = {}
+        for access in self.accesses(loop):
+            by_array.setdefault(access.array, []).append(access)
+        if self.may_alias:
+            by_array = _together(by_array)
+        space = Space(loop, self.forms)
+        undecided = False
+        for array, accesses in by_array.items():
+            verdict = self._array(accesses, space)
+            if isinstance(verdict, tuple):
+                if not strict:
+                    self._tell_memory(loop, array, *verdict)
+                return False
+            undecided = undecided or not verdict
+            if not verdict and type(array.type) is ArrayType and array.type.is_slot:
+                return False
+        return not (undecided and strict)
+
+    def accesses(self, loop: Op) -> list[Access]:
+        own = set(counters(loop))
+        return collect(
+            loop.regions[0],
+            self.nest,
+            self.forms,
+            self.summaries.of,
+            is_known=lambda atom: atom in own or self.forms.invariant(atom, loop),
+            is_shared=lambda array: not self.nest.defined_in(array, loop),
+        )
+
+    def _array(self, accesses: list[Access], space: Space) -> bool | tuple[Access, Access]:
+        """Whether the accesses to one array never depend on one another; or two that surely do."""
+        writes = [access for access in accesses if access.writes]
+        proved, pairs = True, 0
+        for position, first in enumerate(writes):
+            others = [access for access in accesses if not access.writes] + writes[position:]
+            for second in others:
+                pairs += 1
+                if pairs > _MOST_PAIRS:
+                    return False
+                found = relation(first, second, space)
+                if found is CERTAIN:
+                    return first, second
+                proved = proved and found is FINE
+        return proved
+
+    def _tell_memory(self, loop: Op, array: Value, first: Access, second: Access) -> None:
+        name = f"`{self.names.get(array) or name_of(array)}`"
+        one, other = first.op.location, second.op.location
+        verb, other_verb = _VERBS[first.kind], _VERBS[second.kind]
+        text = (
+            f"the loop at {_place(loop.location)} runs in order: an iteration {verb} an element of {name} at "
+            f"{_line(one)} that another {other_verb} at {_line(other)}; "
+            "qd.loop_config(serialize=False) before the loop insists on parallel"
+        )
+        self.context.notice("parallelise", text, loop.location, one, other)
+
+
+def _asked(loop: Op) -> bool | None:
+    """What the user asked for: True in order, False in parallel, None nothing."""
+    config = loop.attribute("config") or {}
+    if config.get("parallelize") == 1:
+        return True
+    asked = config.get("serialize")
+    return None if asked is None else bool(asked)
+
+
+def _together(by_array: dict[Value, list[Access]]) -> dict[Value, list[Access]]:
+    """Arrays of one element type and rank as if they were one: they may overlap."""
+    merged: dict[object, list[Access]] = {}
+    for array, accesses in by_array.items():
+        type_ = array.type
+        assert type(type_) is ArrayType
+        key = array if type_.is_slot else (type_.scalar, type_.rank)
+        merged.setdefault(key, []).extend(accesses)
+    return {accesses[0].array: accesses for accesses in merged.values()}
+
+
+def _place(location: Location | None) -> str:
+    return f"{location.file}:{location.line}" if location is not None else "an unknown line"
+
+
+def _line(location: Location | None) -> str:
+    return f"line {location.line}" if location is not None else "an unknown line"

@@ -1,0 +1,71 @@
+"""Summaries: which elements of its array parameters a function reads, writes and updates, as forms over its own scalar
+parameters, so that dependence is decided across calls without looking into them again."""
+
+from __future__ import annotations
+
+from quadrants.ir.nodes import Function, Module, Op
+from quadrants.ir.types import ArrayType
+from quadrants.passes.accesses import Access, Summary, collect
+from quadrants.passes.affine import Forms
+from quadrants.passes.nest import Nest
+
+__all__ = ["Summaries"]
+
+
+class Summaries:
+    """The summaries of a module's functions, each made when it is first asked for."""
+
+    __slots__ = ("_made", "_module", "_open")
+
+    def __init__(self, module: Module) -> None:
+        self._module = module
+        self._made: dict[str, Summary] = {}
+        self._open: set[str] = set()
+
+    def of(self, name: str) -> Summary:
+        """The summary of a function. Functions that call themselves may do anything to the arrays that they get."""
+        found = self._made.get(name)
+        if found is not None:
+            return found
+        function = self._module.functions[name]
+        if name in self._open:
+            return _anything(function)
+        self._open.add(name)
+        made = self._made[name] = self._summarise(function)
+        self._open.discard(name)
+        return made
+
+    def _summarise(self, function: Function) -> Summary:
+        nest = Nest(function)
+        parameters = set(function.parameters)
+        accesses = collect(
+            function.body,
+            nest,
+            Forms(nest),
+            self.of,
+            is_known=lambda atom: atom in parameters,
+            is_shared=lambda array: array in parameters,
+        )
+        return Summary(function.parameters, _over_parameters(accesses, parameters))
+
+
+def _over_parameters(accesses: list[Access], parameters: set) -> list[Access]:
+    """The accesses with what depends on loops within the function left open."""
+    merged: dict[object, Access] = {}
+    for access in accesses:
+        if access.loops:
+            access.dims = tuple([dim if dim is not None and dim.atoms() <= parameters else None for dim in access.dims])
+            access.loops = ()
+        existing = merged.setdefault(access.key(), access)
+        if existing is not access:
+            existing.origins.extend(access.origins)
+    return list(merged.values())
+
+
+def _anything(function: Function) -> Summary:
+    accesses: list[Access] = []
+    for parameter in function.parameters:
+        if type(parameter.type) is ArrayType:
+            nothing = Op("yield")
+            accesses += [Access(kind, parameter, (), nothing, nothing) for kind in ("load", "store")]
+    return Summary(function.parameters, accesses)
