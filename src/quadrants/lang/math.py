@@ -224,6 +224,7 @@ def vdir(ang: Any) -> Any:
     return Vector([cos(ang), sin(ang)])
 
 
+@intrinsic
 def eye(n: Any) -> Any:
     """The identity matrix of n rows, of the default float."""
     return Matrix.identity(float, n)
