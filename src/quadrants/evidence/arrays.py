@@ -9,26 +9,25 @@ from typing import Any
 import numpy as np
 
 from quadrants.evidence import numerics
+from quadrants.evidence.operators import InPlace
 from quadrants.evidence.scalar import (
-    ARITHMETIC,
-    COMPARISONS,
     OracleError,
     Scalar,
-    lift,
+    apply,
+    compare,
     scalar_type_of_numpy,
 )
-from quadrants.evidence.tensor import Place, Tensor, as_tensor, index_tuple, is_tensor
+from quadrants.evidence.tensor import Place, Tensor, as_tensor, elementwise, index_tuple
 from quadrants.evidence.tensor_methods import METHODS
 from quadrants.ir.types import ScalarType
 
 __all__ = ["ArrayView", "FieldView"]
 
 
-class ArrayView:
+class ArrayView(InPlace):
     """A NumPy array in a kernel: a full index is a typed scalar, a partial one a view of the same memory."""
 
     __slots__ = ("array", "dtype")
-    __array_ufunc__ = None
 
     def __init__(self, array: np.ndarray, dtype: ScalarType | None = None) -> None:
         self.array = array
@@ -79,6 +78,16 @@ class ArrayView:
 
     __hash__ = None  # type: ignore[assignment]
 
+    def _operate(self, name: str, left: Any, right: Any) -> Any:
+        return elementwise(lambda a, b: apply(name, a, b), left, right)
+
+    def _compare(self, name: str, left: Any, right: Any) -> Any:
+        return elementwise(lambda a, b: compare(name, a, b), left, right)
+
+    def _update(self, name: str, other: Any) -> ArrayView:
+        Place(self.array, (...,), self.dtype).store(self._operate(name, self, other))
+        return self
+
     def __neg__(self) -> Any:
         return -self.as_tensor()
 
@@ -114,30 +123,6 @@ class ArrayView:
         self[:] = value
 
 
-def _binary(python: str, reflected: bool) -> Any:
-    method = f"__{'r' if reflected else ''}{python}__"
-
-    def apply(self: ArrayView, other: Any) -> Any:
-        return getattr(self.as_tensor(), method)(other)
-
-    return apply
-
-
-def _in_place(python: str) -> Any:
-    def apply(self: ArrayView, other: Any) -> ArrayView:
-        result = getattr(self.as_tensor(), f"__{python}__")(other)
-        Place(self.array, (...,), self.dtype).store(result)
-        return self
-
-    return apply
-
-
-for _python in ARITHMETIC:
-    setattr(ArrayView, f"__{_python}__", _binary(_python, reflected=False))
-    setattr(ArrayView, f"__r{_python}__", _binary(_python, reflected=True))
-    setattr(ArrayView, f"__i{_python}__", _in_place(_python))
-for _python in COMPARISONS:
-    setattr(ArrayView, f"__{_python}__", _binary(_python, reflected=False))
 for _method in METHODS:
     if _method != "fill":
         setattr(ArrayView, _method, lambda self, *a, _name=_method, **k: getattr(self.as_tensor(), _name)(*a, **k))
@@ -233,13 +218,3 @@ def place_of(value: Any) -> Place:
     if place is None:
         raise OracleError("an atomic operation on something that is no element of an array or field")
     return place
-
-
-def is_number(value: Any) -> bool:
-    """Whether a value is a scalar of the oracle or a plain number."""
-    return not is_tensor(value) and isinstance(value, (Scalar, int, float, np.generic))
-
-
-def number_of_elements(value: Any) -> int:
-    """len() of a vector, a view or any sized object."""
-    return int(lift(len(value)).item())

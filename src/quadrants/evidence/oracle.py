@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from quadrants.evidence import namespace, numerics, rewrite
+from quadrants.evidence import functions, namespace, numerics, rewrite
 from quadrants.evidence.arrays import ArrayView, FieldView, detached
-from quadrants.evidence.namespace import Dtype, VectorType
+from quadrants.evidence.functions import Dtype, VectorType
 from quadrants.evidence.scalar import OracleError, defaults, lift, scalar_type_of_numpy
 from quadrants.evidence.tensor import Tensor, as_tensor, is_tensor
 from quadrants.evidence.tensor_methods import settled
@@ -76,9 +76,9 @@ def _plain_function(function: Any) -> types.FunctionType:
 def _enter(value: Any, annotation: Any) -> Any:
     """A value bound to an annotated name: converted where the annotation is a dtype, else copied."""
     if isinstance(annotation, (Dtype, VectorType)):
-        return namespace.QUADRANTS.cast(value, annotation)
-    if annotation is namespace.boolean:
-        return namespace.boolean(value)
+        return functions.convert(value, annotation)
+    if annotation is functions.boolean:
+        return functions.boolean(value)
     return detached(value)
 
 
@@ -202,7 +202,7 @@ class Session:
             scalar = getattr(field.dtype, "scalar", field.dtype)
             dtype = getattr(scalar, "dtype", scalar)
             wraps = hasattr(field, "element_shape")
-            view = FieldView(array, dtype, element_shape, getattr(field, "offset", None), wraps)
+            view = FieldView(array, dtype, element_shape, getattr(field, "_offset", None), wraps)
             found = self.fields[id(field)] = (field, view)
         return found[1]
 

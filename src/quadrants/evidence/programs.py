@@ -73,7 +73,7 @@ class Program:
 
     def make_arguments(self) -> tuple[Any, ...]:
         """New arguments for one run: arrays are copied, so that runs do not see one another."""
-        if callable(self.arguments):
+        if not isinstance(self.arguments, tuple):
             return tuple(self.arguments())
         return tuple(value.copy() if isinstance(value, np.ndarray) else value for value in self.arguments)
 

@@ -6,14 +6,13 @@ first typed operand of its kind. Plain Python numbers count as weak wherever a s
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from quadrants.evidence import numerics
+from quadrants.evidence.operators import Operators
 from quadrants.ir.types import ScalarType, f64, i64, promote, scalar_types, u1
 
 __all__ = ["Defaults", "OracleError", "Scalar", "apply", "apply_unary", "cast", "compare", "defaults", "lift", "settle"]
@@ -44,7 +43,7 @@ def scalar_type_of_numpy(dtype: np.dtype) -> ScalarType:
     return found
 
 
-class Scalar:
+class Scalar(Operators):
     """A number of a fixed width (`dtype`), or a weak one that still computes as i64 or f64.
 
     `place` is where the value was loaded from, so that `qd.atomic_add(x[i], 1)` finds the element; it is not part of
@@ -52,7 +51,6 @@ class Scalar:
     """
 
     __slots__ = ("dtype", "place", "value", "weak")
-    __array_ufunc__ = None  # NumPy's scalars leave mixed operations to this class
 
     def __init__(self, dtype: ScalarType, value: Any, weak: bool = False, place: Any = None) -> None:
         self.dtype = dtype
@@ -90,6 +88,12 @@ class Scalar:
     def __hash__(self) -> int:
         return hash(self.item())
 
+    def _operate(self, name: str, left: Any, right: Any) -> Any:
+        return apply(name, left, right) if _are_numbers(left, right) else NotImplemented
+
+    def _compare(self, name: str, left: Any, right: Any) -> Any:
+        return compare(name, left, right) if _are_numbers(left, right) else NotImplemented
+
     def __neg__(self) -> Scalar:
         return apply_unary("neg", self)
 
@@ -101,6 +105,13 @@ class Scalar:
 
     def __invert__(self) -> Scalar:
         return apply_unary("bit_not", self)
+
+
+def _are_numbers(left: Any, right: Any) -> bool:
+    return isinstance(left, _NUMBERS) and isinstance(right, _NUMBERS)
+
+
+_NUMBERS = (Scalar, int, float, np.generic)
 
 
 def lift(value: Any) -> Scalar:
@@ -220,43 +231,3 @@ def apply_unary(name: str, operand: Any) -> Scalar:
     if name in _FLOAT_ONLY:
         scalar = _as_float(scalar)
     return Scalar(scalar.dtype, numerics.unary(name, scalar.dtype, scalar.value), scalar.weak)
-
-
-ARITHMETIC = {
-    "add": "add",
-    "sub": "sub",
-    "mul": "mul",
-    "truediv": "div",
-    "floordiv": "floordiv",
-    "mod": "mod",
-    "pow": "pow",
-    "and": "bit_and",
-    "or": "bit_or",
-    "xor": "bit_xor",
-    "lshift": "shl",
-    "rshift": "shr",
-}
-COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
-_NUMBERS = (Scalar, int, float, np.generic)
-
-
-def _operator(function: Callable[[str, Any, Any], Scalar], name: str, reflected: bool) -> Callable[[Any, Any], Any]:
-    def method(self: Scalar, other: Any) -> Any:
-        if not isinstance(other, _NUMBERS):
-            return NotImplemented
-        return function(name, other, self) if reflected else function(name, self, other)
-
-    return method
-
-
-for _python, _name in ARITHMETIC.items():
-    setattr(Scalar, f"__{_python}__", _operator(apply, _name, reflected=False))
-    setattr(Scalar, f"__r{_python}__", _operator(apply, _name, reflected=True))
-for _name in COMPARISONS:
-    setattr(Scalar, f"__{_name}__", _operator(compare, _name, reflected=False))
-
-# Python operators by the name of the operation, for elementwise use on vectors.
-OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
-    name: getattr(operator, python if python not in ("and", "or") else f"{python}_")
-    for python, name in ARITHMETIC.items()
-}

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from quadrants.evidence.operators import Operators
 from quadrants.evidence.scalar import (
-    ARITHMETIC,
-    COMPARISONS,
     OracleError,
     Scalar,
     apply,
@@ -65,12 +64,11 @@ def unify(items: Iterable[Any]) -> list[Scalar]:
     return result
 
 
-class Tensor:
+class Tensor(Operators):
     """A vector (shape of one size) or matrix (two). `place` is set on an element of a field, so that
     `field[i].x = 1` and `qd.atomic_add(field[i], v)` reach the field; assignment to a name copies and drops it."""
 
     __slots__ = ("items", "place", "shape")
-    __array_ufunc__ = None
 
     items: list[Scalar]
     shape: tuple[int, ...]
@@ -177,7 +175,11 @@ class Tensor:
 
     __hash__ = None  # type: ignore[assignment]
 
-    # Operators with rules of their own; the elementwise ones are added below.
+    def _operate(self, name: str, left: Any, right: Any) -> Any:
+        return elementwise(lambda a, b: apply(name, a, b), left, right)
+
+    def _compare(self, name: str, left: Any, right: Any) -> Any:
+        return elementwise(lambda a, b: compare(name, a, b), left, right)
 
     def __neg__(self) -> Tensor:
         return self.map(lambda item: apply_unary("neg", item))
@@ -294,18 +296,3 @@ def fold(function: Callable[[Any, Any], Any], items: Iterable[Any]) -> Any:
 def truth(item: Any) -> Scalar:
     """A number as u1."""
     return cast(item, u1)
-
-
-def _operator(function: Callable[[str, Any, Any], Any], name: str, reflected: bool) -> Callable[[Any, Any], Any]:
-    def method(self: Tensor, other: Any) -> Any:
-        operands = (other, self) if reflected else (self, other)
-        return elementwise(lambda a, b: function(name, a, b), *operands)
-
-    return method
-
-
-for _python, _name in ARITHMETIC.items():
-    setattr(Tensor, f"__{_python}__", _operator(apply, _name, reflected=False))
-    setattr(Tensor, f"__r{_python}__", _operator(apply, _name, reflected=True))
-for _name in COMPARISONS:
-    setattr(Tensor, f"__{_name}__", _operator(compare, _name, reflected=False))
