@@ -1,0 +1,44 @@
+"""The reference target: runs a module of any stage through the interpreter. It defines what the others must compute."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from quadrants.ir.interpret import prepare
+from quadrants.ir.nodes import Module
+from quadrants.ir.types import scalar_types
+from quadrants.targets.capability import CapabilityRecord
+
+__all__ = ["RECORD", "Program", "compile_module", "run"]
+
+RECORD = CapabilityRecord(
+    name="reference",
+    version="1",
+    dtypes=frozenset(scalar.name for scalar in scalar_types),
+    float_atomics=frozenset(scalar.name for scalar in scalar_types if scalar.is_float),
+    fused_multiply_add=False,
+    threads=False,
+)
+
+
+@dataclass(frozen=True)
+class Program:
+    """A kernel ready to run: `run` takes one argument a parameter of the kernel as it was before matrices were taken
+    apart (see `quadrants.ir.interpret.interpret`) and gives the results as NumPy scalars and arrays."""
+
+    module: Module
+    run: Callable[[list[Any]], tuple[Any, ...]]
+
+
+def compile_module(module: Module, *, debug: bool = False, output: Callable[[str], None] | None = None) -> Program:
+    """Makes a program of a module of any stage. `debug` and `output` are those of `interpret`."""
+    return Program(module, prepare(module, debug=debug, output=output))
+
+
+def run(
+    module: Module, arguments: list[Any], *, debug: bool = False, output: Callable[[str], None] | None = None
+) -> tuple[Any, ...]:
+    """Runs a module's kernel once: `compile_module(module).run(arguments)`."""
+    return compile_module(module, debug=debug, output=output).run(arguments)

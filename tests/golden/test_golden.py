@@ -1,0 +1,55 @@
+"""Golden files: IR text in, passes, IR text out.
+
+A file `*.qir` begins with the line `// passes: name, name`, goes on with a module, and after a line `// ---` shows what
+the passes make of it. `pytest --bless` writes what they make into the files. Names are those of modules in
+`quadrants.passes`. The module is verified before the first pass and after each one.
+"""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+
+import pytest
+
+from quadrants.ir.text import parse_module, print_module
+from quadrants.ir.verify import verify
+from quadrants.passes.context import PassContext
+
+FILES = sorted(Path(__file__).parent.glob("**/*.qir"))
+DIRECTIVE = "// passes:"
+SEPARATOR = "// ---\n"
+
+
+def directives(text: str) -> list[str]:
+    """The passes that a file asks for, in order."""
+    lines = [line.removeprefix(DIRECTIVE) for line in text.splitlines() if line.startswith(DIRECTIVE)]
+    assert lines, f"the file lacks a line `{DIRECTIVE} ...`"
+    return [name.strip() for line in lines for name in line.split(",") if name.strip()]
+
+
+def result(text: str, passes: list[str]) -> str:
+    """What the passes make of a module."""
+    module = parse_module(text)
+    verify(module)
+    context = PassContext()
+    for name in passes:
+        importlib.import_module(f"quadrants.passes.{name}").run(module, context)
+        verify(module)
+    found = print_module(module)
+    assert print_module(parse_module(found)) == found
+    return found
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_golden(path: Path, bless: bool) -> None:
+    given, _, expected = path.read_text().partition(SEPARATOR)
+    found = result(given, directives(given))
+    if bless:
+        path.write_text(f"{given}{SEPARATOR}{found}")
+        return
+    assert found == expected, "if the new text is right: pytest --bless"
+
+
+def test_there_are_golden_files() -> None:
+    assert FILES
