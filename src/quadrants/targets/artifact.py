@@ -6,6 +6,7 @@ import hashlib
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -48,7 +49,7 @@ class PrintFormat:
         return format_print(self.pieces, self.specs, [_decoded(word, name) for word, name in zip(words, self.types)])
 
 
-def _decoded(word: int, type_name: str) -> np.generic:
+def _decoded(word: int, type_name: str) -> Any:
     """A 64-bit word of a record as a NumPy scalar of the type's width, so that it prints as its own precision does."""
     raw = word & 0xFFFFFFFFFFFFFFFF
     if type_name == "u1":

@@ -1,0 +1,121 @@
+"""Runs lowered modules as machine code, without the package's own launcher."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from quadrants.ir import evaluate as ev
+from quadrants.ir.interpret import interpret
+from quadrants.ir.nodes import Module
+from quadrants.ir.text import parse_module
+from quadrants.ir.types import ArrayType, MatrixType, ScalarType, scalar_of
+from quadrants.ir.verify import verify
+from quadrants.runtime import native, threads
+from quadrants.runtime.loader import Library
+from quadrants.targets.frame import frame_layout
+from quadrants.targets.llvm.x64 import target
+
+if not native.available():
+    collect_ignore_glob = ["*.py"]
+
+
+class Compiled:
+    """A module compiled and loaded; calls bind arguments as `interpret` does and give results as it does."""
+
+    def __init__(self, module: Module, level: int = 2) -> None:
+        self.frame = frame_layout(module.kernel)
+        self.artifact = target.compile_module(module, target.Options(level=level, verify=True))
+        library = Library(threads.symbols())
+        loaded = library.load_group([data for _, data in self.artifact.objects])
+        self._entry = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(loaded[-1].address(self.artifact.entry))
+        self.code = 0
+
+    def __call__(self, *arguments: Any) -> tuple[Any, ...]:
+        frame = np.zeros(max(self.frame.size, 8), np.uint8)
+        for value, type_, offset in zip(arguments, self.frame.parameter_types, self.frame.parameters):
+            data = pack(value, type_)
+            frame[offset : offset + len(data)] = np.frombuffer(data, np.uint8)
+        self.code = self._entry(frame.ctypes.data)
+        return tuple(unpack(frame, offset, type_) for type_, offset in zip(self.frame.result_types, self.frame.results))
+
+    def assembly(self) -> str:
+        return target.assembly(self.artifact)
+
+    def printed(self) -> str:
+        from quadrants.targets.artifact import decode_prints
+
+        return "".join(decode_prints(threads.drain_prints(), self.artifact.prints))
+
+    def failure(self) -> str | None:
+        found = threads.take_failure()
+        return None if found is None else self.artifact.messages[found[0]].render(found[1])
+
+
+def in_memory(value: Any, scalar: ScalarType) -> np.ndarray:
+    if scalar.name == "bf16":
+        return (ev.round_bf16(np.asarray(value, np.float32)).view(np.uint32) >> 16).astype(np.uint16)
+    return np.asarray(value, scalar.numpy)
+
+
+def pack(value: Any, type_: Any) -> bytes:
+    if isinstance(type_, ArrayType):
+        return struct.pack(f"<Q{2 * value.ndim}q", value.ctypes.data, *value.shape, *value.strides)
+    return in_memory(value, scalar_of(type_)).tobytes()
+
+
+def unpack(frame: np.ndarray, offset: int, type_: Any) -> Any:
+    scalar = scalar_of(type_)
+    count = type_.count if isinstance(type_, MatrixType) else 1
+    raw = frame[offset : offset + count * scalar.bytes].copy()
+    if scalar.name == "bf16":
+        values = (raw.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+    else:
+        values = raw.view(scalar.numpy)
+    return values.reshape(type_.shape) if isinstance(type_, MatrixType) else values[0]
+
+
+def module_of(text: str, stage: str = "lowered") -> Module:
+    module = parse_module(f"quadrants-ir 1\nstage {stage}\n{text}")
+    verify(module)
+    return module
+
+
+def assert_agree(compiled: Compiled, module: Module, arguments: list[Any], rtol: float = 1e-5) -> None:
+    """The compiled module does to the arguments, and gives, what the interpreter does and gives."""
+    copies = [argument.copy() if isinstance(argument, np.ndarray) else argument for argument in arguments]
+    expected = interpret(module, copies)
+    got = compiled(*arguments)
+    assert compiled.code == 0
+    for mine, theirs in zip([*got, *arguments], [*expected, *copies]):
+        np.testing.assert_allclose(mine, theirs, rtol=rtol if np.asarray(mine).dtype.kind == "f" else 0)
+
+
+@pytest.fixture
+def compiled() -> Callable[..., Compiled]:
+    """Compiles the text of a lowered module."""
+    return lambda text, level=2: Compiled(module_of(text), level)
+
+
+@pytest.fixture
+def agrees() -> Callable[..., None]:
+    """Runs the text of a lowered module as machine code at levels 2 and 0 and by the interpreter: they must agree."""
+
+    def check(text: str, *arguments: Any, rtol: float = 1e-5) -> None:
+        module = module_of(text)
+        for level in (2, 0):
+            fresh = [argument.copy() if isinstance(argument, np.ndarray) else argument for argument in arguments]
+            assert_agree(Compiled(module, level), module, fresh, rtol)
+
+    return check
+
+
+@pytest.fixture
+def compile_built() -> Callable[..., Compiled]:
+    """Compiles a module object."""
+    return Compiled
