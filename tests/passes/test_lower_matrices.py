@@ -323,6 +323,20 @@ def test_large_matrices_stay_in_memory() -> None:
     assert ops < 200
 
 
+def test_elements_are_replaced_in_place_where_the_old_matrix_dies() -> None:
+    lines = ["%0 = constant 0 : i64", "%one = constant 1 : i64", "%m0 = load %a[]"]
+    for step in range(1, 40):
+        lines += [
+            f"%e{step} = extract %m{step - 1}, %0, %one",
+            f"%f{step} = add %e{step}, %e{step}",
+            f"%m{step} = insert %m{step - 1}, %f{step}, %0, %one",
+        ]
+    body = "\n".join([*lines, "store %m39, %a[]"])
+    text = f"kernel @k(%a: array<i32, 2, 12, 12, C>) {{\n{body}\n}}"
+    assert_same(text, np.ones((12, 12), np.int32))
+    assert sum(op.kind == "for" for op in walk(lowered(text).kernel.body)) == 2
+
+
 def test_functions_without_matrices_are_left_alone() -> None:
     text = "kernel @k(%x: f32) -> f32 {\n  %y = neg %x\n  return %y\n}"
     module = parsed(text)

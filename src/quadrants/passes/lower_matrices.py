@@ -70,7 +70,7 @@ def _finish(lowering: Lowering, op: Op, ends: Ends) -> None:
         if slot is None:
             passed.append(result)
         else:
-            lowering.held[result] = slot
+            lowering.define_in(result, slot)
     split = lowering.split_results(op, passed)
     lowering.ops.append(op)
     lowering.location = op.location

@@ -1,7 +1,7 @@
 """Code for matrices once they are numbers in registers or a slot in memory: what `lower_matrices` writes with.
 
-A small matrix is the tuple of its elements, row by row; a large one is a slot that is written where the value is made
-and never after. Large ones cost a loop an operation, whatever their size.
+A small matrix is the tuple of its elements, row by row; a large one is a slot of its own that is written where the
+value is made, and never again while the value is needed. Large ones cost a loop an operation, whatever their size.
 """
 
 from __future__ import annotations

@@ -84,7 +84,11 @@ def _insert(lowering: Lowering, op: Op) -> None:
     if isinstance(held, tuple) and fits_selects(shape_of(matrix.type), indices):
         lowering.define(result, lowering.place(held, value, shape_of(matrix.type), indices))
         return
-    slot = lowering.spill(held, matrix.type) if isinstance(held, tuple) else lowering.duplicate(held)  # type: ignore[arg-type]
+    if isinstance(held, tuple):
+        assert type(matrix.type) is MatrixType
+        slot = lowering.spill(held, matrix.type)
+    else:
+        slot = held if lowering.dies_at(matrix, op) else lowering.duplicate(held)
     lowering.store(value, slot, tuple(indices))
     lowering.define(result, slot)
 

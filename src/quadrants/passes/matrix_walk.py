@@ -35,7 +35,18 @@ class Lowering(MatrixCode):
     the small matrices that a run-time index reads through memory, with their slots; `yields` and `loops` are the ends
     of the regions and loops around the code at hand."""
 
-    __slots__ = ("_elementwise", "_function", "_handlers", "_small", "held", "loops", "spilled", "yields")
+    __slots__ = (
+        "_elementwise",
+        "_function",
+        "_handlers",
+        "_homes",
+        "_last_uses",
+        "_small",
+        "held",
+        "loops",
+        "spilled",
+        "yields",
+    )
 
     def __init__(self, function: Function, handlers: dict[str, Handler], elementwise: Handler, small: int) -> None:
         super().__init__()
@@ -47,18 +58,30 @@ class Lowering(MatrixCode):
         self._handlers = handlers
         self._elementwise = elementwise
         self._small = small
+        self._homes: dict[Value, list[Op]] = {}
+        self._last_uses: dict[Value, Op] = {}
 
     def function(self) -> None:
         function = self._function
-        for op in walk(function.body):
-            if op.kind == "extract" and not fits_selects(shape_of(op.operands[0].type), op.operands[1:]):
-                self.spilled[op.operands[0]] = None
+        self._look_ahead(function)
         self._signature(function)
         body = function.body
         parameters, body.arguments = body.arguments, []
         split = self.split_arguments(parameters, body)
         self.block(body, [], lambda: self.define_all(split))
         body.ops[:0] = self.top
+
+    def _look_ahead(self, function: Function) -> None:
+        """Finds the matrices to spill, and the last use of each large one."""
+        any_large = any(self.is_large(parameter.type) for parameter in function.parameters)
+        for op in walk(function.body):
+            if op.kind == "extract" and not fits_selects(shape_of(op.operands[0].type), op.operands[1:]):
+                self.spilled[op.operands[0]] = None
+            any_large = any_large or any(self.is_large(result.type) for result in op.results)
+        if any_large:
+            for op in walk(function.body):
+                for operand in op.operands:
+                    self._last_uses[operand] = op
 
     def _signature(self, function: Function) -> None:
         attributes = function.attributes
@@ -85,11 +108,21 @@ class Lowering(MatrixCode):
         type_ = value.type
         assert type(type_) is MatrixType
         if type_.count > self._small:
-            self.held[value] = self.memory(held, type_)
+            self.define_in(value, self.memory(held, type_))
             return
         if value in self.spilled:
             self.spilled[value] = self.memory(held, type_)
         self.held[value] = self.elements(held)
+
+    def define_in(self, value: Value, slot: Value) -> None:
+        """Records that a large matrix, defined at this point, is held in a slot."""
+        self.held[value] = slot
+        self._homes[value] = self.ops
+
+    def dies_at(self, matrix: Value, op: Op) -> bool:
+        """Whether a large matrix was defined in the block at hand and nothing needs it after `op`, so that its slot can
+        be written to. (What is defined in an outer block may be needed in a loop's next iteration.)"""
+        return self._last_uses.get(matrix) is op and self._homes.get(matrix) is self.ops
 
     def is_large(self, type_: Type) -> bool:
         """Whether values of a type live in memory."""
