@@ -23,6 +23,11 @@ _NUMBERS = {
 _SCALARS = (i32, i64, f32, f64, u1)
 
 
+def overlapping(seed: int) -> bool:
+    """Whether the program of a seed is compiled for, and given, two arrays that are one."""
+    return seed % 4 == 3
+
+
 class Generator:
     """Makes one module from a seed. `scope` is a stack of the values visible; arrays stand apart."""
 
@@ -34,18 +39,21 @@ class Generator:
         self.budget = 60
         self.loops: list[list[Type]] = []
         self.helpers: list[Function] = []
+        self.overlapping = overlapping(seed)
 
     def make(self) -> Module:
         for index in range(self.random.randrange(3)):
             self.helpers.append(self.module.add(self.function(f"helper{index}", "function", 15)))
         self.module.add(self.function("main", "kernel", 60))
+        if self.overlapping:
+            self.module.kernel.attributes["may_alias"] = True
         return self.module
 
     def function(self, name: str, kind: str, budget: int) -> Function:
         self.budget = budget
-        arrays = (array_type(i32, 1), array_type(f32, 1), array_type(f32, 2, (3,)))
+        arrays = (array_type(i32, 1), array_type(f32, 1), array_type(f32, 2, (3,)), array_type(i32, 1))
         function = Function(name, (i32, f32, i64, *arrays), (i32, f32), kind)
-        function.attributes["parameter_names"] = ("n", "x", "k", "a", "b", "v")
+        function.attributes["parameter_names"] = ("n", "x", "k", "a", "b", "v", "c")
         self.scope = list(function.parameters[:3])
         self.arrays = list(function.parameters[3:])
         self.loops = []
@@ -129,18 +137,28 @@ class Generator:
             indices.append(self.index(builder, 3))
         return array, indices, array.type.indexed(len(indices))
 
+    def wrapped(self, builder: Builder, indices: list[Value]) -> dict[str, bool]:
+        """At times makes the first index one that may count from the end."""
+        if self.random.random() < 0.7:
+            return {}
+        if self.random.random() < 0.6:
+            indices[0] = builder.sub(indices[0], builder.index(self.random.randrange(SIZE)))
+        return {"wrap": True}
+
     def load(self, builder: Builder, depth: int) -> None:
         array, indices, _ = self.place(builder)
-        self.add(builder.load(array, *indices))
+        wrap = self.wrapped(builder, indices)
+        self.add(builder.load(array, *indices, **wrap))
 
     def store(self, builder: Builder, depth: int) -> None:
         array, indices, type_ = self.place(builder)
-        builder.op("store", self.value(builder, type_), array, *indices)
+        wrap = self.wrapped(builder, indices)
+        builder.op("store", self.value(builder, type_), array, *indices, **wrap)
         if self.random.random() < 0.5:
-            self.add(builder.load(array, *indices))
+            self.add(builder.load(array, *indices, **wrap))
 
     def update(self, builder: Builder, depth: int) -> None:
-        array = self.arrays[0]
+        array = self.random.choice((self.arrays[0], self.arrays[3]))
         by = self.random.choice(("add", "min", "max", "bit_xor"))
         op = builder.op("update", self.value(builder, i32), array, self.index(builder, SIZE), by=by)
         if self.random.random() < 0.3:
@@ -154,6 +172,7 @@ class Generator:
             helper = self.random.choice(self.helpers)
             numbers = [self.value(builder, type_) for type_ in (i32, f32, i64)]
             arrays = list(self.arrays)
+            arrays[3] = self.random.choice((arrays[0], arrays[3]))
             op = builder.op("call", *numbers, *arrays, callee=helper.name, types=helper.result_types)
             self.scope.extend(op.results)
 
@@ -247,13 +266,15 @@ def random_module(seed: int) -> Module:
 def arguments(seed: int) -> list:
     """Arguments for the kernel of a random module."""
     source = np.random.default_rng(seed)
+    first, second = (source.integers(-9, 9, SIZE).astype(np.int32) for _ in range(2))
     return [
         np.int32(source.integers(-5, 6)),
         np.float32(source.normal()),
         np.int64(source.integers(0, 5)),
-        source.integers(-9, 9, SIZE).astype(np.int32),
+        first,
         source.normal(size=SIZE).astype(np.float32),
         source.normal(size=(SIZE, 3)).astype(np.float32),
+        first if overlapping(seed) else second,
     ]
 
 

@@ -28,7 +28,8 @@ class PassContext:
     `options` are the user's, `record` is the target's capability record (None where none is known yet). Passes append
     to `notices` and add to `counters`; the driver fills `times` (seconds a pass), `sizes` (operations after a pass,
     where `count_ops` is set) and `executed`. Before each optional rewrite a pass asks `permit`, so that a wrong rewrite
-    can be found by bisection: `rewrite_limit` is how many are still allowed, None for all.
+    can be found by bisection: `rewrite_limit` is how many are still allowed, None for all. `memory_effects` keeps an
+    analysis between passes that do not change it.
     """
 
     options: knobs.Options = field(default_factory=knobs.Options)
@@ -40,6 +41,7 @@ class PassContext:
     executed: list[str] = field(default_factory=list)
     count_ops: bool = False
     rewrite_limit: int | None = None
+    memory_effects: Any = None
     dump: Callable[[str, str], None] | None = None
 
     def notice(self, pass_name: str, text: str, *locations: Location | None) -> None:

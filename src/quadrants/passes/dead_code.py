@@ -11,7 +11,7 @@ from typing import Any
 from quadrants.ir.nodes import Block, Module, Op, Value
 from quadrants.ir.ops import OPS
 from quadrants.passes.context import PassContext
-from quadrants.passes.memory import FunctionEffects, call_effects, effects_of_functions
+from quadrants.passes.memory import MemoryEffects, memory_effects
 
 __all__ = ["run"]
 
@@ -25,10 +25,10 @@ Needed = list[bool]
 
 def run(module: Module, context: PassContext) -> None:
     """Drops dead operations, carried values and results in every function, in place; any stage."""
-    functions = effects_of_functions(module)
+    effects = memory_effects(module, context)
     for function in module.functions.values():
         if context.permit():
-            marker = _Marker(functions)
+            marker = _Marker(effects)
             marker.mark(function.body, [], [])
             marker.sweep(function.body, None, None)
 
@@ -36,10 +36,10 @@ def run(module: Module, context: PassContext) -> None:
 class _Marker:
     """The live values of a function, and whether its regions have effects."""
 
-    __slots__ = ("flags", "functions", "live")
+    __slots__ = ("effects", "flags", "live")
 
-    def __init__(self, functions: dict[str, FunctionEffects]) -> None:
-        self.functions = functions
+    def __init__(self, effects: MemoryEffects) -> None:
+        self.effects = effects
         self.live: set[Value] = set()
         self.flags: dict[Block, int] = {}
 
@@ -64,7 +64,7 @@ class _Marker:
                 flags |= self._flags_of(region)
             return flags if kind == "if" else flags & _EFFECT
         if kind == "call":
-            return 0 if call_effects(op, self.functions).none else _EFFECT
+            return 0 if self.effects.call(op).none else _EFFECT
         if kind == "yield":
             return 0
         return _JUMP if kind in _JUMPS else _EFFECT

@@ -5,16 +5,7 @@ from __future__ import annotations
 
 from quadrants.ir.nodes import Block, Function, Module, Op, Value, walk
 from quadrants.passes.context import PassContext
-from quadrants.passes.memory import (
-    Effects,
-    FunctionEffects,
-    Key,
-    call_effects,
-    effects_of_functions,
-    element_key,
-    may_meet,
-    region_effects,
-)
+from quadrants.passes.memory import Effects, Key, MemoryEffects, element_key, may_meet, memory_effects
 from quadrants.passes.structure import loop_jumps
 
 __all__ = ["run"]
@@ -22,7 +13,7 @@ __all__ = ["run"]
 
 def run(module: Module, context: PassContext) -> None:
     """Drops dead stores of every function, in place; any stage."""
-    effects = effects_of_functions(module)
+    effects = memory_effects(module, context)
     for function in module.functions.values():
         _Finder(function, effects, context).visit(function.body)
         _drop_unread_slots(function, context)
@@ -32,13 +23,12 @@ class _Finder:
     """One backward walk a block. `pending` holds the elements that are certainly overwritten later in the block, with
     nothing in between that may read them or leave."""
 
-    __slots__ = ("context", "functions", "may_alias", "memo", "pending")
+    __slots__ = ("context", "effects", "may_alias", "pending")
 
-    def __init__(self, function: Function, functions: dict[str, FunctionEffects], context: PassContext) -> None:
-        self.functions = functions
+    def __init__(self, function: Function, effects: MemoryEffects, context: PassContext) -> None:
+        self.effects = effects
         self.context = context
         self.may_alias = bool(function.attributes.get("may_alias"))
-        self.memo: dict[Block, Effects] = {}
         self.pending: dict[Value, dict[Key, bool]] = {}
 
     def visit(self, block: Block) -> None:
@@ -85,12 +75,12 @@ class _Finder:
         return False
 
     def _call(self, op: Op) -> bool:
-        self._pass(call_effects(op, self.functions))
+        self._pass(self.effects.call(op))
         return False
 
     def _regions(self, op: Op) -> bool:
         for region in op.regions:
-            self._pass(region_effects(region, self.functions, self.memo))
+            self._pass(self.effects.block(region))
             jumps = loop_jumps(region)
             if op.kind != "if":
                 jumps = [jump for jump in jumps if jump.kind == "return"]

@@ -82,6 +82,8 @@ def _run(step: Pass, module: Module, context: PassContext) -> None:
         raise QuadrantsInternalError(text) from error
     context.times[step.name] = context.times.get(step.name, 0.0) + time.perf_counter() - started
     context.executed.append(step.name)
+    if not step.keeps_effects:
+        context.memory_effects = None
     _advance(module, step)
     options = context.options
     if context.count_ops:
@@ -191,7 +193,9 @@ def _limited(
     name = _optional_names(passes, options)[guilty - 1]
     chosen = next(step for step in passes if step.name == name)
     counting = _Counting(chosen, rewrites)
-    limited = Pass(chosen.name, counting.run, chosen.stage, chosen.reason, chosen.leads_to)
+    limited = Pass(
+        chosen.name, counting.run, chosen.stage, chosen.reason, chosen.leads_to, keeps_effects=chosen.keeps_effects
+    )
     return [limited if step is chosen else step for step in passes], counting
 
 

@@ -9,19 +9,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from quadrants.ir.nodes import Block, Function, Module, Op, Value
+from quadrants.ir.nodes import Function, Module, Op, Value
 from quadrants.ir.types import ArrayType
 from quadrants.passes.context import PassContext
-from quadrants.passes.memory import (
-    Effects,
-    FunctionEffects,
-    Key,
-    call_effects,
-    effects_of_functions,
-    element_key,
-    may_meet,
-    region_effects,
-)
+from quadrants.passes.memory import Key, MemoryEffects, element_key, may_meet, memory_effects
 
 __all__ = ["run"]
 
@@ -35,7 +26,7 @@ class _Content(NamedTuple):
 
 def run(module: Module, context: PassContext) -> None:
     """Forwards stores and loads in every function, in place; stage `kernel` or `tasks`."""
-    effects = effects_of_functions(module)
+    effects = memory_effects(module, context)
     for function in module.functions.values():
         forwarder = _Forwarder(function, effects, context)
         function.body.ops = forwarder.walk(function.body.ops)
@@ -44,16 +35,15 @@ def run(module: Module, context: PassContext) -> None:
 class _Forwarder:
     """What is known of memory at one point of the walk, with a log by which a region's changes are taken back."""
 
-    __slots__ = ("context", "functions", "known", "log", "may_alias", "memo", "replaced")
+    __slots__ = ("context", "effects", "known", "log", "may_alias", "replaced")
 
-    def __init__(self, function: Function, functions: dict[str, FunctionEffects], context: PassContext) -> None:
-        self.functions = functions
+    def __init__(self, function: Function, effects: MemoryEffects, context: PassContext) -> None:
+        self.effects = effects
         self.context = context
         self.may_alias = bool(function.attributes.get("may_alias"))
         self.known: dict[Value, dict[Key, _Content]] = {}
         self.log: list[tuple[Value, Key, _Content | None]] = []
         self.replaced: dict[Value, Value] = {}
-        self.memo: dict[Block, Effects] = {}
 
     def walk(self, ops: list[Op]) -> list[Op]:
         """The operations that stay."""
@@ -163,7 +153,7 @@ class _Forwarder:
         return False
 
     def _call(self, op: Op, out: list[Op]) -> bool:
-        for array in call_effects(op, self.functions).writes:
+        for array in self.effects.call(op).writes:
             self._forget(array)
         return False
 
@@ -182,7 +172,7 @@ class _Forwarder:
 
     def _loop(self, op: Op, out: list[Op]) -> bool:
         for region in op.regions:
-            for array in region_effects(region, self.functions, self.memo).writes:
+            for array in self.effects.block(region).writes:
                 self._forget(array)
         mark = len(self.log)
         for region in op.regions:

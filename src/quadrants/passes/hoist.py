@@ -10,7 +10,7 @@ from __future__ import annotations
 from quadrants.ir.nodes import Block, Function, Module, Op, Value
 from quadrants.ir.ops import OPS
 from quadrants.passes.context import PassContext
-from quadrants.passes.memory import Effects, FunctionEffects, effects_of_functions, element_key, region_effects
+from quadrants.passes.memory import MemoryEffects, element_key, memory_effects
 
 __all__ = ["run"]
 
@@ -21,11 +21,10 @@ _LEAVES = frozenset({"check", "call"})
 
 def run(module: Module, context: PassContext) -> None:
     """Hoists in every function, in place; stage `tasks`."""
-    functions: dict[str, FunctionEffects] = {}
+    effects = memory_effects(module, context)
     for function in module.functions.values():
         if any(op.regions for op in function.body.ops) and context.permit():
-            functions = functions or effects_of_functions(module)
-            function.body.ops = _Hoister(function, functions).walk(function.body.ops, 0)
+            function.body.ops = _Hoister(function, effects).walk(function.body.ops, 0)
 
 
 class _Loop:
@@ -45,14 +44,13 @@ class _Hoister:
     """One walk over a function. `straight`: the current place is reached in every iteration of the innermost loop;
     `positive`: pairs of bounds (keys) of which the first is known to be less than the second."""
 
-    __slots__ = ("functions", "levels", "loops", "may_alias", "memo", "positive", "straight")
+    __slots__ = ("effects", "levels", "loops", "may_alias", "positive", "straight")
 
-    def __init__(self, function: Function, functions: dict[str, FunctionEffects]) -> None:
-        self.functions = functions
+    def __init__(self, function: Function, effects: MemoryEffects) -> None:
+        self.effects = effects
         self.may_alias = bool(function.attributes.get("may_alias"))
         self.levels: dict[Value, int] = {}
         self.loops: list[_Loop] = []
-        self.memo: dict[Block, Effects] = {}
         self.positive: list[tuple[object, object]] = []
         self.straight = True
 
@@ -110,7 +108,7 @@ class _Hoister:
     def _writes(self, loop: Op, array: Value) -> bool:
         """Whether a loop may write to an array."""
         for region in loop.regions:
-            writes = region_effects(region, self.functions, self.memo).writes
+            writes = self.effects.block(region).writes
             if array in writes:
                 return True
             if self.may_alias and not array.type.is_slot and any(not other.type.is_slot for other in writes):  # type: ignore[attr-defined]

@@ -11,8 +11,7 @@ from __future__ import annotations
 from quadrants.ir.nodes import Block, Function, Module, Op, Value
 from quadrants.passes.clone import clone_ops
 from quadrants.passes.context import PassContext
-from quadrants.passes.memory import callees
-from quadrants.passes.structure import count_ops
+from quadrants.passes.structure import calls, count_ops
 
 __all__ = ["run"]
 
@@ -49,7 +48,8 @@ class _Graph:
 
     def _visit(self, function: Function) -> None:
         self._path.append(function.name)
-        for name in callees(function.body):
+        for call in calls(function.body):
+            name = call.attributes["callee"]  # type: ignore[index]
             self.counts[name] = self.counts.get(name, 0) + 1
             if name in self._path:
                 self.recursive.update(self._path[self._path.index(name) :])
@@ -81,7 +81,7 @@ class _Inliner:
         name = function.name
         self.early[name] = _returns_early(function.body)
         self.loops[name] = self._has_loop(function.body)
-        if callees(function.body):
+        if calls(function.body):
             self.budget = max(GROWTH, GROWTH_FACTOR * own)
             self._block(function.body, {}, function.is_kernel)
             own = count_ops(function.body)
@@ -103,7 +103,7 @@ class _Inliner:
         while pending:
             op = pending.pop()
             if replaced and not replaced.keys().isdisjoint(op.operands):
-                op.operands = tuple([replaced.get(operand, operand) for operand in op.operands])
+                op.operands = tuple([_resolve(operand, replaced) for operand in op.operands])
             if op.kind == "call" and self._wanted(op, top, inside):
                 copied, results = self._copy(op)
                 replaced.update(zip(op.results, results))
@@ -154,10 +154,17 @@ class _Inliner:
         self.budget -= self.sizes[callee.name]
         values = dict(zip(callee.parameters, call.operands))
         copied = clone_ops(callee.body.ops, values)
-        for name in callees(callee.body):
-            self.counts[name] += 1
+        for inner in calls(callee.body):
+            self.counts[inner.attributes["callee"]] += 1  # type: ignore[index]
         self.context.count("inlined calls")
         return copied[:-1], copied[-1].operands
+
+
+def _resolve(value: Value, replaced: dict[Value, Value]) -> Value:
+    """What stands for a value in the end: a call's result may be that of a call in the copied body."""
+    while value in replaced:
+        value = replaced[value]
+    return value
 
 
 def _returns_early(block: Block, nested: bool = False) -> bool:

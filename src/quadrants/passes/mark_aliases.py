@@ -6,25 +6,23 @@ a call passes one array twice, or several out of a caller that is marked.
 
 from __future__ import annotations
 
-from quadrants.ir.nodes import Function, Module, Op, walk
+from quadrants.ir.nodes import Function, Module, Op
 from quadrants.ir.types import ArrayType
 from quadrants.passes.context import PassContext
+from quadrants.passes.structure import calls
 
 __all__ = ["run"]
 
 
 def run(module: Module, context: PassContext) -> None:
     """Marks functions, callers before callees; any stage."""
-    calls = [
-        (function, op)
-        for function in module.functions.values()
-        for op in walk(function.body)
-        if op.kind == "call" and op.attributes is not None
-    ]
+    if len(module.functions) == 1:
+        return
+    pairs = [(function, call) for function in module.functions.values() for call in calls(function.body)]
     changed = True
     while changed:
         changed = False
-        for caller, call in calls:
+        for caller, call in pairs:
             callee = module.functions[call.attributes["callee"]]  # type: ignore[index]
             if not callee.attributes.get("may_alias") and _overlap(caller, call):
                 callee.attributes["may_alias"] = True

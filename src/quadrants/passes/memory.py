@@ -10,14 +10,17 @@ from dataclasses import dataclass, field
 
 from quadrants.ir.nodes import Block, Function, Module, Op, Value
 from quadrants.ir.types import ArrayType
+from quadrants.passes.context import PassContext
 from quadrants.passes.fold import number_of
 
-__all__ = ["Effects", "Key", "effects_of_functions", "element_key", "may_meet", "region_effects"]
+__all__ = ["ARRAY_POSITION", "Effects", "Key", "MemoryEffects", "element_key", "may_meet", "memory_effects"]
 
 Key = tuple[Value | int, ...]
 
 ARRAY_POSITION = {"load": 0, "store": 1, "update": 1, "compare_exchange": 2}
 """Where the array stands among the operands of a memory operation; the indices follow it."""
+
+_OTHERS = frozenset({"call", "update", "compare_exchange", "check", "print"})
 
 
 def element_key(indices: tuple[Value, ...]) -> Key:
@@ -92,78 +95,75 @@ class FunctionEffects:
         return Effects({operands[p] for p in self.reads}, {operands[p] for p in self.writes}, self.other)
 
 
-def effects_of_functions(module: Module) -> dict[str, FunctionEffects]:
-    """The effects of every function; a recursive one is taken to read and write all its arrays, and to print."""
-    found: dict[str, FunctionEffects] = {}
-    open_: set[str] = set()
+class MemoryEffects:
+    """The effects of a module's functions and regions, found when asked for and kept.
 
-    def visit(function: Function) -> None:
-        open_.add(function.name)
-        for callee in callees(function.body):
-            if callee not in found and callee not in open_ and callee in module.functions:
-                visit(module.functions[callee])
-        open_.discard(function.name)
-        found[function.name] = _function_effects(function, found)
+    They stay true (as upper bounds) while code is dropped or moved outwards; not when accesses, calls or parameters are
+    added. A recursive function is taken to read and write all its arrays, and to print.
+    """
 
-    for function in module.functions.values():
-        if function.name not in found:
-            visit(function)
-    return found
+    __slots__ = ("_blocks", "_functions", "_open", "module")
 
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self._functions: dict[str, FunctionEffects] = {}
+        self._blocks: dict[Block, Effects] = {}
+        self._open: set[str] = set()
 
-def callees(block: Block) -> list[str]:
-    """The names of the functions that a block calls, each call once, in program order."""
-    names: list[str] = []
-    _collect_callees(block, names)
-    return names
+    def call(self, op: Op) -> Effects:
+        """The effects of a call."""
+        name = op.attributes["callee"]  # type: ignore[index]
+        known = self._functions.get(name)
+        if known is None:
+            if name in self._open:
+                arrays = {operand for operand in op.operands if type(operand.type) is ArrayType}
+                return Effects(arrays, set(arrays), True)
+            known = self._function(self.module.functions[name])
+        return known.uses(op)
 
+    def _function(self, function: Function) -> FunctionEffects:
+        self._open.add(function.name)
+        effects = self.block(function.body)
+        self._open.discard(function.name)
+        parameters = enumerate(function.parameters)
+        arrays = [(position, value) for position, value in parameters if type(value.type) is ArrayType]
+        reads = frozenset([position for position, value in arrays if value in effects.reads])
+        writes = frozenset([position for position, value in arrays if value in effects.writes])
+        found = self._functions[function.name] = FunctionEffects(reads, writes, effects.other)
+        return found
 
-def _collect_callees(block: Block, names: list[str]) -> None:
-    for op in block.ops:
-        if op.kind == "call":
-            names.append(op.attributes["callee"])  # type: ignore[index]
-        else:
-            for region in op.regions:
-                _collect_callees(region, names)
-
-
-def _function_effects(function: Function, known: dict[str, FunctionEffects]) -> FunctionEffects:
-    effects = region_effects(function.body, known, {})
-    parameters = enumerate(function.parameters)
-    arrays = [(position, value) for position, value in parameters if type(value.type) is ArrayType]
-    reads = frozenset([position for position, value in arrays if value in effects.reads])
-    writes = frozenset([position for position, value in arrays if value in effects.writes])
-    return FunctionEffects(reads, writes, effects.other)
-
-
-def call_effects(call: Op, known: dict[str, FunctionEffects]) -> Effects:
-    """The effects of a call; of an unknown (recursive) callee everything is assumed."""
-    function = known.get(call.attributes["callee"])  # type: ignore[index]
-    if function is not None:
-        return function.uses(call)
-    arrays = {operand for operand in call.operands if type(operand.type) is ArrayType}
-    return Effects(arrays, set(arrays), True)
-
-
-def region_effects(block: Block, known: dict[str, FunctionEffects], memo: dict[Block, Effects]) -> Effects:
-    """The effects of a block with its regions, kept in `memo` for these."""
-    effects = memo.get(block)
-    if effects is not None:
+    def block(self, block: Block) -> Effects:
+        """The effects of a block with its regions."""
+        effects = self._blocks.get(block)
+        if effects is not None:
+            return effects
+        effects = Effects()
+        reads, writes = effects.reads, effects.writes
+        for op in block.ops:
+            kind = op.kind
+            if kind == "load":
+                reads.add(op.operands[0])
+            elif kind == "store":
+                writes.add(op.operands[1])
+            elif op.regions:
+                for region in op.regions:
+                    effects.add(self.block(region))
+            elif kind in _OTHERS:
+                if kind == "call":
+                    effects.add(self.call(op))
+                elif kind == "update" or kind == "compare_exchange":
+                    array = op.operands[1 if kind == "update" else 2]
+                    reads.add(array)
+                    writes.add(array)
+                else:
+                    effects.other = True
+        self._blocks[block] = effects
         return effects
-    effects = memo[block] = Effects()
-    for op in block.ops:
-        kind = op.kind
-        if kind in ARRAY_POSITION:
-            array = op.operands[ARRAY_POSITION[kind]]
-            if kind != "store":
-                effects.reads.add(array)
-            if kind != "load":
-                effects.writes.add(array)
-        elif op.regions:
-            for region in op.regions:
-                effects.add(region_effects(region, known, memo))
-        elif kind == "call":
-            effects.add(call_effects(op, known))
-        elif kind == "check" or kind == "print":
-            effects.other = True
-    return effects
+
+
+def memory_effects(module: Module, context: PassContext) -> MemoryEffects:
+    """The effects in a module, kept in the context as long as the driver knows them to hold."""
+    kept = context.memory_effects
+    if kept is None or kept.module is not module:
+        kept = context.memory_effects = MemoryEffects(module)
+    return kept

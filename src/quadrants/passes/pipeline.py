@@ -28,7 +28,8 @@ class Pass:
 
     `stage` is the module's stage when the pass runs, `leads_to` the stage afterwards ('' for the same). A `required`
     pass gives meaning or form that later steps rely on; the others only improve, and can be left out. `wanted` says
-    whether the options ask for the pass at all.
+    whether the options ask for the pass at all. A pass `keeps_effects` if it adds no access, call or parameter: what is
+    known of memory effects then holds on.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Pass:
     leads_to: str = ""
     required: bool = False
     wanted: Callable[[knobs.Options], bool] = lambda options: True
+    keeps_effects: bool = False
 
 
 @dataclass(frozen=True)

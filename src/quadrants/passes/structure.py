@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from quadrants.ir.nodes import Block, Op
 
-__all__ = ["count_ops", "loop_jumps"]
+__all__ = ["calls", "count_ops", "loop_jumps"]
 
 
 def loop_jumps(block: Block) -> list[Op]:
@@ -33,3 +33,19 @@ def count_ops(block: Block) -> int:
         for region in op.regions:
             total += count_ops(region)
     return total
+
+
+def calls(block: Block) -> list[Op]:
+    """The calls in a block and its regions, in program order."""
+    found: list[Op] = []
+    _collect_calls(block, found)
+    return found
+
+
+def _collect_calls(block: Block, found: list[Op]) -> None:
+    for op in block.ops:
+        if op.regions:
+            for region in op.regions:
+                _collect_calls(region, found)
+        elif op.kind == "call":
+            found.append(op)
