@@ -240,7 +240,7 @@ def test_updates(agrees) -> None:
             for k, kind in enumerate((*kinds, *bits))
         )
         constants = "".join(f"  %{k} = constant {k} : i64\n" for k in range(9))
-        wide = f"  %w = cast %a2 : f64\n  return %w\n"
+        wide = "  %w = cast %a2 : f64\n  return %w\n"
         text = f"kernel @k(%x: array<{type_}, 1, C>, %v: {type_}) -> f64 {{\n{constants}{body}{wide}}}"
         lines.append((type_, text))
     for type_, text in lines:
@@ -318,9 +318,8 @@ def test_checks(compiled) -> None:
 
 
 def test_matrices_of_the_signature(compiled) -> None:
-    from quadrants.ir.types import f32, f64, i32, matrix_type
-
     from quadrants.ir.text import parse_module
+    from quadrants.ir.types import f32, f64, i32, matrix_type
 
     text = """quadrants-ir 1
 stage lowered

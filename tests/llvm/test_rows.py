@@ -82,7 +82,8 @@ def check_row(
     compile_built: Callable, kind: str, operands: tuple, result: ScalarType, columns: list, **attributes: Any
 ):
     with np.errstate(all="ignore"):
-        expected = ev.finish(result, OPS[kind].evaluate(result, *columns, **attributes))
+        inputs = [column.astype(np.longdouble) for column in columns] if kind == "fma" else columns
+        expected = ev.finish(result, OPS[kind].evaluate(result, *inputs, **attributes))
     memory = [to_memory(column, scalar) for column, scalar in zip(columns, operands)]
     out = np.zeros(len(columns[0]), memory_dtype(result))
     compile_built(elementwise_module(kind, operands, result, **attributes))(out, *memory)

@@ -55,10 +55,14 @@ class ArrayAccess:
         return found
 
     def stride(self, axis: int) -> str:
-        """The stride of an axis in bytes, an i64."""
+        """The stride of an axis in elements, an i64; of an aligned array it is whole wherever it matters."""
         found = self._strides.get(axis)
         if found is None:
-            found = self._strides[axis] = self._field(1 + self.type.rank + axis, "")
+            found = self._field(1 + self.type.rank + axis, "")
+            shift = self.type.scalar.bytes.bit_length() - 1
+            if shift:
+                found = self._writer.early(f"ashr i64 {found}, {shift}")
+            self._strides[axis] = found
         return found
 
     def _field(self, word: int, facts: str) -> str:
@@ -86,11 +90,13 @@ class ArrayAccess:
         return writer.assign(f"getelementptr inbounds {memory_type(type_.scalar)}, ptr {data}, i64 {linear}")
 
     def _strided(self, data: str, indices: list[str]) -> str:
+        """Offsets in elements: LLVM's vectoriser tries a stride of one element of its own accord."""
         writer, address = self._writer, data
         for axis, index in enumerate(indices):
             if index != "0":
                 offset = writer.assign(f"mul nsw i64 {index}, {self.stride(axis)}")
-                address = writer.assign(f"getelementptr inbounds i8, ptr {address}, i64 {offset}")
+                memory = memory_type(self.type.scalar)
+                address = writer.assign(f"getelementptr inbounds {memory}, ptr {address}, i64 {offset}")
         return address
 
     def load(self, indices: list[str]) -> str:

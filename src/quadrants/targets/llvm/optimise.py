@@ -7,6 +7,8 @@ llvmlite holds one lock around LLVM: compile in processes, not in threads.
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -76,6 +78,22 @@ def _optimised(text: str, machine: Machine, level: int, verify: bool) -> Any:
     return module
 
 
+@contextmanager
+def _our_options() -> Iterator[None]:
+    """The LLVM options of ours, which are global to the process, in force only while we hold the lock.
+
+    Loop strength reduction takes most of the time of code generation, and its code is no faster here: the emitter's
+    addresses are affine in the counters already.
+    """
+    llvm = binding()
+    with _lock:
+        llvm.set_option("", "-disable-lsr=true")
+        try:
+            yield
+        finally:
+            llvm.set_option("", "-disable-lsr=false")
+
+
 def level_for(instructions: int, wanted: int) -> int:
     """The optimisation level for a module whose longest function has so many instructions."""
     return min(wanted, 1) if instructions > LARGE_FUNCTION else wanted
@@ -85,13 +103,13 @@ def compile_text(text: str, machine: Machine, level: int, verify: bool = False) 
     """The relocatable object of an LLVM module's text.
 
     Raises QuadrantsInternalError if LLVM refuses the text: that is the emitter's fault, never the user's."""
-    with _lock:
+    with _our_options():
         module = _optimised(text, machine, level, verify)
         return target_machine(machine, min(level, 2)).emit_object(module)
 
 
 def assembly(text: str, machine: Machine, level: int) -> str:
     """The assembly of an LLVM module's text."""
-    with _lock:
+    with _our_options():
         module = _optimised(text, machine, level, False)
         return target_machine(machine, min(level, 2)).emit_assembly(module)

@@ -1,0 +1,156 @@
+"""The x86-64 target's surface: record, frame, artifact, other processors, refusals."""
+
+from __future__ import annotations
+
+import pickle
+import re
+
+import numpy as np
+import pytest
+
+from quadrants.errors import QuadrantsInternalError
+from quadrants.ir.nodes import Function
+from quadrants.ir.text import parse_module
+from quadrants.ir.types import array_type, bf16, f16, f32, f64, i8, i64, matrix_type, u1
+from quadrants.targets.artifact import Message, PrintFormat, content_id, decode_prints
+from quadrants.targets.frame import frame_layout
+from quadrants.targets.llvm import optimise
+from quadrants.targets.llvm.x64 import target
+
+SUM = """quadrants-ir 1
+stage lowered
+kernel @total(%x: array<f32, 1, C>, %y: array<f32, 1, C>) -> f32 {
+  %0 = constant 0 : i64
+  %n = dim %x, 0
+  %f = constant 0 : f32
+  %s = parallel for %i in %0 .. %n carry (%a = %f) {chunk = 1024, reductions = ("add",)} : f32 {
+    %v = load %x[%i]
+    %w = load %y[%i]
+    %p = mul %v, %w
+    %b = add %a, %p {reassociate = True}
+    yield %b
+  }
+  return %s
+}
+"""
+
+
+def test_record() -> None:
+    record = target.record()
+    assert record.name == "x64" and record.pointer_bits == 64
+    assert record.lanes(f32) == 2 * record.lanes(f64) >= 4
+    assert record.has_dtype(f64) and record.functions_take_buffers and record.threads
+    assert target.host_machine().processor in record.version
+
+
+def test_frame() -> None:
+    kernel = Function(
+        "k", (f32, matrix_type(f32, (3,)), array_type(f64, 2), u1), (matrix_type(i8, (3, 3)), f64), "kernel"
+    )
+    frame = frame_layout(kernel)
+    assert frame.parameters == (0, 8, 24, 64)
+    assert frame.results == (72, 88)
+    assert frame.size == 96
+    assert frame.lowered_parameters()[1:4] == [(f32, 8), (f32, 12), (f32, 16)]
+    assert [offset for _, offset in frame.lowered_results()] == [*range(72, 81), 88]
+    assert frame_layout(Function("k", (), (), "kernel")).size == 0
+
+
+def test_artifact() -> None:
+    artifact = target.compile_module(parse_module(SUM))
+    assert artifact.objects[-1][0] == artifact.entry
+    assert artifact.entry.startswith("total_")
+    assert artifact.externals == ("qd_allocate", "qd_parallel_for", "qd_release")
+    assert f"define i32 @{artifact.entry}(" in artifact.llvm_text
+    assert "vfmadd" in target.assembly(artifact)
+    again = target.compile_module(parse_module(SUM.replace("1024", "2048")))
+    assert again.entry != artifact.entry
+    assert pickle.loads(pickle.dumps(artifact)) == artifact
+
+
+def test_other_processors() -> None:
+    triple = target.host_machine().triple
+    avx2 = target.Options(machine=optimise.Machine(triple, "x86-64-v3", "+avx2,+fma,+f16c"))
+    assembly = target.assembly(target.compile_module(parse_module(SUM), avx2), avx2)
+    assert re.search(r"vfmadd\w+ps\s.*%ymm", assembly) and "zmm" not in assembly
+    old = target.Options(machine=optimise.Machine(triple, "x86-64", ""))
+    record = target.record(old.machine)
+    assert record.maximum_vector_bits == 128 and not record.fused_multiply_add
+    assert not record.has_dtype(f16) and record.has_dtype(bf16)
+    assembly = target.assembly(target.compile_module(parse_module(SUM), old), old)
+    assert "mulps" in assembly and "ymm" not in assembly
+
+
+def test_large_functions_get_a_lower_level() -> None:
+    assert optimise.level_for(100, 2) == 2
+    assert optimise.level_for(100_000, 2) == 1
+    assert optimise.level_for(100_000, 0) == 0
+
+
+def test_options_of_llvm_are_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+    monkeypatch.setattr(optimise.binding(), "set_option", lambda name, option: calls.append(option))
+    with pytest.raises(QuadrantsInternalError, match="LLVM refuses the emitted text"):
+        optimise.compile_text("define void @f() {", target.host_machine(), 2)
+    assert calls == ["-disable-lsr=true", "-disable-lsr=false"]
+
+
+def test_modules_of_other_stages_are_refused() -> None:
+    with pytest.raises(QuadrantsInternalError, match="not 'tasks'"):
+        target.compile_module(parse_module(SUM.replace("stage lowered", "stage tasks")))
+
+
+@pytest.mark.parametrize(
+    "line, message",
+    [
+        ("%v = load %x[%0] {wrap = True}", "load with `wrap`"),
+        ("%m = load %r[%0] : matrix<f32, 3>", "1 indices into array<f32, 2, 3, C>"),
+        ("%m = splat %a : matrix<f32, 3>", "no operation 'splat'"),
+    ],
+)
+def test_what_a_lowered_module_cannot_contain(line: str, message: str) -> None:
+    text = f"""quadrants-ir 1
+stage lowered
+kernel @k(%x: array<f32, 1, C>, %r: array<f32, 2, 3, C>, %a: f32) {{
+  %0 = constant 0 : i64
+  {line}
+}}"""
+    with pytest.raises(QuadrantsInternalError, match=re.escape(message)):
+        target.compile_module(parse_module(text))
+
+
+def test_one_array_twice_is_told_to_the_callee() -> None:
+    text = """quadrants-ir 1
+stage lowered
+function @shift(%x: array<f32, 1, C>, %y: array<f32, 1, C>) {
+  %0 = constant 0 : i64
+  %1 = constant 1 : i64
+  %n = dim %x, 0
+  for %i in %1 .. %n {
+    %j = sub %i, %1
+    %v = load %y[%j]
+    store %v, %x[%i]
+  }
+}
+kernel @k(%a: array<f32, 1, C>, %b: array<f32, 1, C>) {
+  call @shift(%a, %b)
+}
+"""
+    apart = target.emit(parse_module(text)).objects[0].text
+    assert "!noalias" in apart
+    overlapping = target.emit(parse_module(text.replace("(%a, %b)\n", "(%a, %a)\n"))).objects[0].text
+    assert "!noalias" not in overlapping
+    module = parse_module(text)
+    module.kernel.attributes["may_alias"] = True
+    assert all("!noalias" not in part.text for part in target.emit(module).objects)
+
+
+def test_words_of_records() -> None:
+    form = PrintFormat(("a ", " b ", "\n"), ("", ".1f"), ("i8", "f32"))
+    number = content_id("print", form)
+    bits = int(np.float64(np.float32(2.25)).view(np.int64))
+    record = np.array([number, -3, bits], np.int64).tobytes()
+    assert decode_prints(record * 2, {number: form}) == ["a -3 b 2.2\n"] * 2
+    message = Message("{} of {} at {}", "index", None, ("u64", "f16", "u1"))
+    assert message.render((-1, bits, 1)) == f"{2**64 - 1} of 2.25 at True"
+    assert i64.bytes == 8
