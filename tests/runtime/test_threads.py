@@ -113,6 +113,7 @@ def test_the_number_of_threads_changes_between_loops(parallel_for, tasks) -> Non
             threads.set_count(number)
 
 
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
 def test_a_forked_child_has_a_pool_of_its_own(parallel_for, tasks, four_threads) -> None:
     array = np.zeros(1000, np.int64)
     run(parallel_for, tasks["add_one"], array, 1000, 0, HEAVY)

@@ -11,11 +11,11 @@ import ctypes
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Union
+from typing import TypeAlias
 
 __all__ = ["Function", "Module", "Operand", "Record", "Value", "Variable"]
 
-Operand = Union["Value", int, float, None]
+Operand: TypeAlias = "Value | int | float | None"
 
 _TYPE_OF_FIELD = {
     ctypes.c_int64: "i64",

@@ -1,23 +1,24 @@
-"""Machine code of what kernels ask of the runtime besides loops: memory, printing, and reporting a failure."""
+"""Machine code of what kernels ask of the runtime besides loops, and of how they are run."""
 
 from __future__ import annotations
 
-from quadrants.runtime.native_text import Module
+from quadrants.runtime.native_text import Function, Module, Value
 from quadrants.runtime.threads_native import pool
 from quadrants.runtime.threads_state import FAILURE_VALUES
 
-__all__ = ["build"]
+__all__ = ["build", "run_entry"]
 
 _FIRST_PRINT_BYTES = 4096
 
 
 def build(module: Module) -> None:
-    """Write `qd_allocate`, `qd_release`, `qd_print`, `qd_take_prints`, `qd_fail` and `qd_status`."""
+    """Write `qd_allocate`, `qd_release`, `qd_print`, `qd_take_prints`, `qd_fail`, `qd_status` and `qd_run`."""
     _build_memory(module)
     _build_print(module)
     _build_take_prints(module)
     _build_fail(module)
     _build_status(module)
+    _build_run(module)
 
 
 def _build_memory(module: Module) -> None:
@@ -85,3 +86,28 @@ def _build_status(module: Module) -> None:
     f = module.function("qd_status", "i32")
     failed = f.load_atomic("i32", pool(f).address("failure_state"), "acquire").is_not(0)
     f.give(failed.converted("zext", "i32"))
+
+
+def run_entry(f: Function, entry: Value, frame: Value, release: Value) -> Value:
+    """Call a kernel; the status is its own, or -1 if a signal handler raised meanwhile."""
+    state = pool(f)
+    state.increase("launches")
+    status = f.variable("i32", 0)
+    with f.when(release.is_equal(0)):
+        status.value = f.call(entry, "i32", frame)
+    with f.when(release.is_not(0)):
+        thread = f.call("PyEval_SaveThread", "ptr")
+        status.value = f.call(entry, "i32", frame)
+        f.call("PyEval_RestoreThread", "void", thread)
+    with f.when(state.get("interrupted").is_not(0)):
+        ours = f.call("pthread_self", "i64").is_equal(state.get("main_thread"))
+        with f.when(ours):
+            state.set("interrupted", 0)
+            status.value = -1
+    return status.value
+
+
+def _build_run(module: Module) -> None:
+    """qd_run(entry, frame, release): for calls whose frame Python filled in."""
+    f = module.function("qd_run", "i32", "ptr entry", "ptr frame", "i64 release")
+    f.give(run_entry(f, *f.parameters))

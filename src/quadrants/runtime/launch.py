@@ -1,0 +1,243 @@
+"""Launching compiled kernels: the callable type, and calls with a frame that Python filled in.
+
+`NativeKernel` is subclassed by the user-facing kernel. A call runs machine code that walks the installed bindings'
+tables; whatever they do not cover goes to `_slow_call(arguments, keywords)`. Where the interpreter or the machine is
+not one that the tables know, every call goes there, and nothing else changes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from types import MethodType
+from typing import Any
+
+import numpy as np
+
+from quadrants.runtime import native, threads
+from quadrants.runtime.launch_binding import (
+    ABSENT,
+    ArgumentSpec,
+    ArrayArgument,
+    Binding,
+    BooleanArgument,
+    CellGuard,
+    FloatArgument,
+    Guard,
+    IdentityArgument,
+    IntegerArgument,
+    ResultSpec,
+    ScalarArgument,
+    StorageArgument,
+)
+from quadrants.runtime.launch_probe import Facts, facts
+from quadrants.runtime.launch_records import KernelObject
+
+__all__ = [
+    "ABSENT",
+    "ArgumentSpec",
+    "ArrayArgument",
+    "Binding",
+    "BooleanArgument",
+    "CellGuard",
+    "FloatArgument",
+    "Guard",
+    "IdentityArgument",
+    "IntegerArgument",
+    "NativeKernel",
+    "ResultSpec",
+    "ScalarArgument",
+    "StorageArgument",
+    "call",
+    "is_native",
+]
+
+_FLAG_BASE_TYPE, _FLAG_VECTORCALL, _FLAG_METHOD, _FLAG_VERSIONED = 1 << 10, 1 << 11, 1 << 17, 1 << 18
+_SLOT_MEMBERS, _SLOT_DOC, _MEMBER_SSIZE, _MEMBER_READ_ONLY = 72, 56, 19, 1
+_SOURCES = (
+    "native_text",
+    "threads_state",
+    "threads_native",
+    "threads_services",
+    "launch_probe",
+    "launch_records",
+    "launch_native",
+)
+
+_facts = facts()
+_lock = threading.RLock()
+_symbols: Mapping[str, int] | None = None
+_kept_names: list[str] = []
+
+
+def is_native() -> bool:
+    """Whether installed bindings are launched by machine code here; otherwise every call takes the slow path."""
+    return _facts is not None
+
+
+def call(binding: Binding, frame: bytearray) -> int:
+    """Run a binding's entry on a frame that Python filled in; gives the entry's status.
+
+    Raises whatever a signal handler raised while the kernel ran.
+    """
+    content = (ctypes.c_char * len(frame)).from_buffer(frame) if frame else None
+    address = ctypes.addressof(content) if content is not None else 0
+    return _runner()(binding.entry, address, binding.release_gil)
+
+
+_run: Callable[[int, int, int], int] | None = None
+
+
+def _runner() -> Callable[[int, int, int], int]:
+    global _run
+    if _run is None:
+        prototype = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
+        _run = prototype(threads.symbols()["qd_run"])
+    return _run
+
+
+def _launcher() -> Mapping[str, int]:
+    """Addresses of the launcher's functions. Loads it on first use."""
+    global _symbols
+    if _symbols is None:
+        with _lock:
+            assert _facts is not None
+            found = dict(threads.symbols())
+            found["qd_numpy_array"] = id(np.ndarray)
+            for symbol, name in (("slow", "_slow_call"), ("failed", "_failed"), ("unpack", "_unpack")):
+                _kept_names.append(sys.intern(name))
+                found[f"qd_name_{symbol}"] = id(_kept_names[-1])
+            _symbols = native.load_part(
+                "launch", lambda: _build(_facts), _SOURCES, repr(_facts), found, hot=True
+            ).symbols
+    return _symbols
+
+
+def _build(known: Facts | None) -> str:
+    from quadrants.runtime import launch_native, native_text
+
+    assert known is not None
+    module = native_text.Module()
+    launch_native.build(module, known)
+    return module.text()
+
+
+# ------------------------------------------------------------------------------------------------------ the kernel type
+
+
+class _Member(ctypes.Structure):
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("type", ctypes.c_int),
+        ("offset", ctypes.c_ssize_t),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    ]
+
+
+class _Slot(ctypes.Structure):
+    _fields_ = [("slot", ctypes.c_int), ("pointer", ctypes.c_void_p)]
+
+
+class _Specification(ctypes.Structure):
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("basic_size", ctypes.c_int),
+        ("item_size", ctypes.c_int),
+        ("flags", ctypes.c_uint),
+        ("slots", ctypes.POINTER(_Slot)),
+    ]
+
+
+_kept_alive: list[Any] = []
+
+
+def _create_base() -> type:
+    """A heap type whose instances hold an entry for calls and a pointer to tables: the fields of `KernelObject`."""
+    members = (_Member * 2)()
+    members[0] = _Member(b"__vectorcalloffset__", _MEMBER_SSIZE, KernelObject.vectorcall.offset, _MEMBER_READ_ONLY)
+    slots = (_Slot * 2)()
+    slots[0] = _Slot(_SLOT_MEMBERS, ctypes.addressof(members))
+    flags = _FLAG_BASE_TYPE | _FLAG_VERSIONED
+    name = f"{__name__}.KernelBase".encode()
+    specification = _Specification(name, ctypes.sizeof(KernelObject), 0, flags, slots)
+    _kept_alive.extend((members, slots, name, specification))
+    create = ctypes.pythonapi.PyType_FromSpec
+    create.restype, create.argtypes = ctypes.py_object, [ctypes.c_void_p]
+    return create(ctypes.addressof(specification))
+
+
+class _PlainBase:
+    __slots__ = ()
+
+
+_Base: Any = _PlainBase if _facts is None else _create_base()
+
+
+def _let_machine_code_call(cls: type) -> None:
+    """Have the interpreter call instances of a class through their own entry, and not bind them into methods first."""
+    if _facts is None:
+        return
+    word = ctypes.c_uint64.from_address(id(cls) + _facts.type_flags)
+    word.value |= _FLAG_VECTORCALL | _FLAG_METHOD
+    modified = ctypes.pythonapi.PyType_Modified
+    modified.argtypes = [ctypes.py_object]
+    modified(cls)
+
+
+class NativeKernel(_Base):
+    """A callable whose calls run compiled code directly once bindings are installed.
+
+    Subclasses define `_slow_call(arguments, keywords)` (`keywords` is None without any), and, where their bindings need
+    them, `_failed(status)` for an entry that returned a status other than 0 and `_unpack(frame)` for results that Python
+    makes; what these return is the call's value. Subclasses need `__slots__`.
+    """
+
+    __slots__ = ("_installed",)
+    _installed: tuple[Binding, ...]
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        _let_machine_code_call(cls)
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        return self._slow_call(arguments, keywords or None)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
+
+    def _slow_call(self, arguments: tuple[Any, ...], keywords: dict[str, Any] | None) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} does not say how to call it")
+
+    def _failed(self, status: int) -> Any:
+        raise RuntimeError(f"the kernel returned status {status}")
+
+    def _unpack(self, frame: bytes) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} does not say how to make its result")
+
+    def _install(self, *bindings: Binding) -> None:
+        """Launch calls that fit one of these bindings directly, trying them in order. A binding serves one kernel."""
+        if _facts is None or not bindings:
+            self._uninstall()
+            return
+        symbols = _launcher()
+        addresses = [binding.pack(symbols, _facts.cell_content) for binding in bindings]
+        self._uninstall()
+        for binding, following in zip(bindings, [*addresses[1:], None]):
+            assert binding.block is not None
+            binding.block.next = following
+        self._installed = bindings
+        fields = KernelObject.from_address(id(self))
+        fields.block, fields.vectorcall = addresses[0], symbols["qd_launch"]
+
+    def _uninstall(self) -> None:
+        """Send every call to the slow path from now on. A call that is running keeps its binding."""
+        if _facts is not None:
+            fields = KernelObject.from_address(id(self))
+            fields.block = fields.vectorcall = None
+        self._installed = ()
+
+
+_let_machine_code_call(NativeKernel)

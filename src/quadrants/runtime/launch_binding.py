@@ -1,0 +1,402 @@
+"""What a kernel's compiled form expects of a call, and its packing into the tables that a launch walks.
+
+A frame is a block of bytes, on 16 bytes at least, passed to `i32 entry(ptr frame)`. An array's descriptor in it is
+{ ptr data; i64 shape[rank]; i64 strides_in_bytes[rank] }.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import CellType
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from quadrants.runtime.launch_probe import dtype_word, slot_offset
+from quadrants.runtime.launch_records import ArgumentRecord, BlockRecord, GuardGroup, GuardRecord, WordGuard
+
+__all__ = [
+    "ABSENT",
+    "ArgumentSpec",
+    "ArrayArgument",
+    "Binding",
+    "BooleanArgument",
+    "CellGuard",
+    "FloatArgument",
+    "Guard",
+    "IdentityArgument",
+    "IntegerArgument",
+    "ResultSpec",
+    "ScalarArgument",
+    "StorageArgument",
+]
+
+_ALIGNED, _CONTIGUOUS, _WRITEABLE = 0x100, 0x1, 0x400  # NumPy's flags of arrays
+_LARGEST_STACK_FRAME = 64 << 10
+
+
+class _Absent:
+    def __repr__(self) -> str:
+        return "ABSENT"
+
+
+ABSENT: Any = _Absent()
+"""As what a `Guard` expects: the name must not be in the dictionary."""
+
+
+@dataclass(frozen=True)
+class ArrayArgument:
+    """A NumPy array (not of a subclass) of one native dtype and rank, aligned; its descriptor goes to `offset`.
+
+    `sizes` are (axis, size) pairs that the shape must have; `contiguous` demands C order; a `written` array must be
+    writeable and must not share memory with any other argument.
+    """
+
+    offset: int
+    dtype: np.dtype
+    rank: int
+    contiguous: bool = False
+    written: bool = False
+    sizes: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class FloatArgument:
+    """A Python float, stored as f64 or f32; a Python int of at most 53 bits too if `integers_too`."""
+
+    offset: int
+    bits: int = 64
+    integers_too: bool = False
+
+
+@dataclass(frozen=True)
+class IntegerArgument:
+    """A Python int (not a bool) within the range of its slot, or within `low` and `high` if these are given."""
+
+    offset: int
+    bits: int = 64
+    signed: bool = True
+    low: int | None = None
+    high: int | None = None
+
+
+@dataclass(frozen=True)
+class BooleanArgument:
+    """True or False, stored as a byte."""
+
+    offset: int
+
+
+@dataclass(frozen=True)
+class ScalarArgument:
+    """A NumPy scalar of exactly this type, such as `np.float32`, stored with its own width."""
+
+    offset: int
+    type: type[np.generic]
+
+
+@dataclass(frozen=True)
+class StorageArgument:
+    """An object of exactly this class whose slot `_array_type` is `array_type`, with a descriptor in `_descriptor`."""
+
+    offset: int
+    type: type
+    array_type: object
+    rank: int
+    element_bytes: int
+    written: bool = False
+
+
+@dataclass(frozen=True)
+class IdentityArgument:
+    """This very object: a template value, a function, None. Nothing is stored."""
+
+    value: object
+
+
+ArgumentSpec: TypeAlias = (
+    ArrayArgument
+    | FloatArgument
+    | IntegerArgument
+    | BooleanArgument
+    | ScalarArgument
+    | StorageArgument
+    | IdentityArgument
+)
+
+
+@dataclass(frozen=True)
+class Guard:
+    """A captured name: `dictionary[key]` must be this very object, or missing for `ABSENT`."""
+
+    dictionary: dict[str, Any]
+    key: str
+    expected: Any
+
+
+@dataclass(frozen=True)
+class CellGuard:
+    """A captured variable of an enclosing function: the cell must hold this very object."""
+
+    cell: CellType
+    expected: Any
+
+
+@dataclass(frozen=True)
+class ResultSpec:
+    """A scalar at `offset`: 'u1', 'i8'…'i64', 'u8'…'u64', 'f32', 'f64'; or 'python': `kernel._unpack(frame)`."""
+
+    kind: str
+    offset: int = 0
+
+
+class Binding:
+    """One compiled form of a kernel together with what a call must look like to run it.
+
+    `frame_template` is the initial content of every frame; `keywords` are the parameters' names and `defaults` (aligned
+    to the last parameters) stand in for those that a call leaves out. `keep_alive` holds what compiled code refers to.
+    With `check_overlap`, arguments that are written may share memory neither with another argument nor with `ranges`
+    ((address, bytes, written) of captured memory). Raises ValueError for a spec that cannot be launched.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "arguments",
+        "block",
+        "defaults",
+        "entry",
+        "frame_template",
+        "guards",
+        "keep_alive",
+        "keywords",
+        "ranges",
+        "release_gil",
+        "result",
+        "tables",
+    )
+
+    def __init__(
+        self,
+        entry: int,
+        frame_template: bytes,
+        arguments: Sequence[ArgumentSpec],
+        guards: Sequence[Guard | CellGuard] = (),
+        result: ResultSpec | None = None,
+        keywords: Sequence[str] = (),
+        release_gil: bool = False,
+        keep_alive: object = None,
+        defaults: Sequence[object] = (),
+        check_overlap: bool = True,
+        ranges: Sequence[tuple[int, int, bool]] = (),
+    ) -> None:
+        if len(keywords) != len(arguments):
+            raise ValueError(f"{len(arguments)} arguments need as many names, got {len(keywords)}")
+        self.entry = entry
+        self.frame_template = bytes(frame_template)
+        self.arguments = tuple(arguments)
+        self.guards = tuple(guards)
+        self.result = result
+        self.keywords = tuple(map(sys.intern, keywords))
+        self.defaults = tuple(defaults)
+        self.release_gil = release_gil
+        self.keep_alive = keep_alive
+        self.ranges = tuple(ranges) if check_overlap and any(_is_written(spec) for spec in arguments) else ()
+        self.block: BlockRecord | None = None
+        self.tables: list[Any] = [check_overlap]
+
+    def pack(self, symbols: Mapping[str, int], cell_content: int) -> int:
+        """Build the tables, once, and give the address of the block; `symbols` are those of the launcher."""
+        if self.block is None:
+            self.block = _Packer(self, symbols, cell_content).block()
+        return ctypes.addressof(self.block)
+
+
+def _is_written(spec: ArgumentSpec) -> bool:
+    return isinstance(spec, (ArrayArgument, StorageArgument)) and spec.written
+
+
+class _Packer:
+    """Builds the tables of one binding; everything that the block points to is kept in the binding's `tables`."""
+
+    def __init__(self, binding: Binding, symbols: Mapping[str, int], cell_content: int) -> None:
+        self.binding = binding
+        self.symbols = symbols
+        self.cell_content = cell_content
+        self.keep = binding.tables
+        kernel_bytes = len(binding.frame_template)
+        self.intervals_at = -(-max(kernel_bytes, 1) // 16) * 16  # never 0, which stands for no interval
+        self.covered: list[tuple[int, int]] = []
+        memory = [spec for spec in binding.arguments if isinstance(spec, (ArrayArgument, StorageArgument))]
+        checked = bool(self.keep[0]) and any(spec.written for spec in memory)
+        self.fixed_count = len(binding.ranges) if checked else 0
+        self.interval_count = self.fixed_count + len(memory) if checked else 0
+        self.next_interval = self.fixed_count
+        self.checked = checked
+
+    def block(self) -> BlockRecord:
+        binding = self.binding
+        records = self.array(ArgumentRecord, [self.argument(spec) for spec in binding.arguments])
+        groups, words = self.guards()
+        block = BlockRecord()
+        block.owner = id(binding)
+        block.entry = binding.entry
+        block.argument_count = len(binding.arguments)
+        block.arguments = records
+        block.keywords = self.pointers([id(name) for name in binding.keywords])
+        missing = len(binding.arguments) - len(binding.defaults)
+        block.defaults = self.pointers([0] * missing + [id(default) for default in binding.defaults])
+        block.kernel_bytes = len(binding.frame_template)
+        frame_bytes = self.intervals_at + 16 * max(self.interval_count, 1)
+        block.frame_bytes = -(-frame_bytes // 64) * 64
+        block.on_heap = block.frame_bytes > _LARGEST_STACK_FRAME
+        self.pack_template(block)
+        block.guarded = bool(groups or words)
+        block.group_count, block.groups = len(groups), self.array(GuardGroup, groups)
+        block.word_count, block.words = len(words), self.array(WordGuard, words)
+        self.pack_intervals(block)
+        kind = binding.result.kind if binding.result else "none"
+        if f"qd_result_{kind}" not in self.symbols:
+            raise ValueError(f"a launch cannot give results of kind {kind!r}")
+        block.result = self.symbols[f"qd_result_{kind}"]
+        block.result_offset = binding.result.offset if binding.result else 0
+        block.release = binding.release_gil
+        return block
+
+    def array(self, kind: type[ctypes.Structure], records: list[Any]) -> int:
+        table = (kind * max(len(records), 1))(*records)
+        self.keep.append(table)
+        return ctypes.addressof(table)
+
+    def pointers(self, values: list[int]) -> int:
+        table = (ctypes.c_uint64 * max(len(values), 1))(*values)
+        self.keep.append(table)
+        return ctypes.addressof(table)
+
+    def pack_template(self, block: BlockRecord) -> None:
+        """Leave out what arguments overwrite at both ends of the frame."""
+        template = self.binding.frame_template
+        start, end = 0, len(template)
+        for first, last in sorted(self.covered):
+            start = last if first <= start < last else start
+        for first, last in sorted(self.covered, reverse=True):
+            end = first if first < end <= last else end
+        content = ctypes.create_string_buffer(template, max(len(template), 1))
+        self.keep.append(content)
+        block.template = ctypes.addressof(content) + start
+        block.template_offset, block.template_bytes = start, max(end - start, 0)
+
+    def pack_intervals(self, block: BlockRecord) -> None:
+        block.interval_count, block.intervals = self.interval_count, self.intervals_at
+        block.fixed_count = self.fixed_count
+        if not self.checked:
+            return
+        ranges = self.binding.ranges
+        block.fixed = self.pointers([word for start, size, _ in ranges for word in (start, start + size)])
+        memory = [spec for spec in self.binding.arguments if isinstance(spec, (ArrayArgument, StorageArgument))]
+        written = [written for _, _, written in ranges] + [spec.written for spec in memory]
+        block.written = self.pointers([int(flag) for flag in written])
+        block.order = self.pointers(list(range(self.interval_count)))
+
+    def guards(self) -> tuple[list[GuardGroup], list[WordGuard]]:
+        groups: dict[int, list[GuardRecord]] = {}
+        words: list[WordGuard] = []
+        for guard in self.binding.guards:
+            expected = None if guard.expected is ABSENT else id(guard.expected)
+            if isinstance(guard, CellGuard):
+                words.append(WordGuard(id(guard.cell) + self.cell_content, expected))
+            else:
+                key = sys.intern(guard.key)
+                self.keep.append(key)
+                groups.setdefault(id(guard.dictionary), []).append(GuardRecord(id(key), expected))
+        packed = [GuardGroup(at, 0, len(found), self.array(GuardRecord, found)) for at, found in groups.items()]
+        return packed, words
+
+    # -- arguments
+
+    def argument(self, spec: ArgumentSpec) -> ArgumentRecord:
+        record = ArgumentRecord()
+        name = _PACKERS[type(spec)](self, spec, record)
+        record.handler = self.symbols[f"qd_bind_{name}"]
+        return record
+
+    def slot(self, record: ArgumentRecord, offset: int, size: int) -> None:
+        if not 0 <= offset <= offset + size <= len(self.binding.frame_template):
+            raise ValueError(f"an argument's {size} bytes at {offset} lie outside the frame")
+        record.offset = offset
+        self.covered.append((offset, offset + size))
+
+    def memory(self, record: ArgumentRecord, offset: int, rank: int, element_bytes: int) -> None:
+        self.slot(record, offset, 8 + 16 * rank)
+        record.rank, record.bytes = rank, element_bytes
+        if self.checked:
+            record.interval = self.intervals_at + 16 * self.next_interval
+            self.next_interval += 1
+
+    def array_argument(self, spec: ArrayArgument, record: ArgumentRecord) -> str:
+        dtype = spec.dtype
+        if not dtype.isnative or dtype.kind not in "biuf":
+            raise ValueError(f"a launch cannot bind arrays of {dtype}")
+        self.memory(record, spec.offset, spec.rank, dtype.itemsize)
+        words = [dtype_word(other) for other in map(np.dtype, "?bBhHiIlLqQefd") if other == dtype]
+        record.word, record.other_word = words[0], words[-1]
+        record.flags = _ALIGNED | _CONTIGUOUS * spec.contiguous | _WRITEABLE * spec.written
+        record.size_count = len(spec.sizes)
+        record.sizes = self.pointers([word for pair in spec.sizes for word in pair])
+        record.type = id(dtype)
+        self.keep.append(dtype)
+        return "array"
+
+    def float_argument(self, spec: FloatArgument, record: ArgumentRecord) -> str:
+        record.bytes, record.integers_too = spec.bits // 8, spec.integers_too
+        self.slot(record, spec.offset, record.bytes)
+        if spec.bits not in (32, 64):
+            raise ValueError(f"a launch cannot store floats of {spec.bits} bits")
+        return "float"
+
+    def integer_argument(self, spec: IntegerArgument, record: ArgumentRecord) -> str:
+        if spec.bits not in (8, 16, 32, 64):
+            raise ValueError(f"a launch cannot store integers of {spec.bits} bits")
+        record.bytes = spec.bits // 8
+        self.slot(record, spec.offset, record.bytes)
+        low = -(1 << (spec.bits - 1)) if spec.signed else 0
+        high = (1 << (spec.bits - spec.signed)) - 1
+        record.low = max(low if spec.low is None else spec.low, -(1 << 63))
+        record.high = min(high if spec.high is None else spec.high, (1 << 63) - 1)
+        return "integer"
+
+    def boolean_argument(self, spec: BooleanArgument, record: ArgumentRecord) -> str:
+        self.slot(record, spec.offset, 1)
+        return "boolean"
+
+    def scalar_argument(self, spec: ScalarArgument, record: ArgumentRecord) -> str:
+        sample = spec.type(0)
+        if sample.dtype.kind not in "biuf" or sample.itemsize > 8:
+            raise ValueError(f"a launch cannot bind scalars of type {spec.type.__name__}")
+        record.type, record.bytes = id(spec.type), sample.itemsize
+        self.slot(record, spec.offset, record.bytes)
+        return "scalar"
+
+    def storage_argument(self, spec: StorageArgument, record: ArgumentRecord) -> str:
+        self.memory(record, spec.offset, spec.rank, spec.element_bytes)
+        record.type, record.identity = id(spec.type), id(spec.array_type)
+        record.first_slot = slot_offset(spec.type, "_array_type")
+        record.second_slot = slot_offset(spec.type, "_descriptor")
+        return "storage"
+
+    def identity_argument(self, spec: IdentityArgument, record: ArgumentRecord) -> str:
+        record.identity = id(spec.value)
+        return "identity"
+
+
+_PACKERS: dict[type, Callable[[_Packer, Any, ArgumentRecord], str]] = {
+    ArrayArgument: _Packer.array_argument,
+    FloatArgument: _Packer.float_argument,
+    IntegerArgument: _Packer.integer_argument,
+    BooleanArgument: _Packer.boolean_argument,
+    ScalarArgument: _Packer.scalar_argument,
+    StorageArgument: _Packer.storage_argument,
+    IdentityArgument: _Packer.identity_argument,
+}

@@ -1,0 +1,94 @@
+"""The tables that a launch walks, as machine code and Python share them."""
+
+from __future__ import annotations
+
+import ctypes
+
+__all__ = ["ArgumentRecord", "BlockRecord", "GuardGroup", "GuardRecord", "KernelObject", "WordGuard"]
+
+_I64, _I32, _PTR = ctypes.c_int64, ctypes.c_int32, ctypes.c_void_p
+
+
+class KernelObject(ctypes.Structure):
+    """An instance of the kernel type: the head of every object, the entry of calls, the first binding to try."""
+
+    _fields_ = [("references", _I64), ("type", _PTR), ("vectorcall", _PTR), ("block", _PTR)]
+
+
+class BlockRecord(ctypes.Structure):
+    """One binding. A frame is `frame_bytes` long: the kernel's part, then the intervals of memory that arguments span.
+
+    `template` is the part of the initial frame that arguments do not overwrite; it goes to `template_offset`.
+    """
+
+    _fields_ = [
+        ("next", _PTR),
+        ("owner", _PTR),
+        ("entry", _PTR),
+        ("argument_count", _I64),
+        ("arguments", _PTR),
+        ("keywords", _PTR),
+        ("defaults", _PTR),
+        ("frame_bytes", _I64),
+        ("kernel_bytes", _I64),
+        ("on_heap", _I64),
+        ("template", _PTR),
+        ("template_offset", _I64),
+        ("template_bytes", _I64),
+        ("guarded", _I64),
+        ("group_count", _I64),
+        ("groups", _PTR),
+        ("word_count", _I64),
+        ("words", _PTR),
+        ("interval_count", _I64),
+        ("intervals", _I64),
+        ("fixed_count", _I64),
+        ("fixed", _PTR),
+        ("order", _PTR),
+        ("written", _PTR),
+        ("result", _PTR),
+        ("result_offset", _I64),
+        ("release", _I64),
+    ]
+
+
+class ArgumentRecord(ctypes.Structure):
+    """One parameter: `handler` is `i1(record, object, frame)`, true if the object fits; it fills in the frame."""
+
+    _fields_ = [
+        ("handler", _PTR),
+        ("offset", _I64),
+        ("interval", _I64),
+        ("bytes", _I64),
+        ("type", _PTR),
+        ("identity", _PTR),
+        ("rank", _I64),
+        ("word", _I64),
+        ("other_word", _I64),
+        ("flags", _I32),
+        ("integers_too", _I32),
+        ("size_count", _I64),
+        ("sizes", _PTR),
+        ("low", _I64),
+        ("high", _I64),
+        ("first_slot", _I64),
+        ("second_slot", _I64),
+    ]
+
+
+class GuardGroup(ctypes.Structure):
+    """The names of one dictionary that must still have their values; `version` is when they last were seen to."""
+
+    _fields_ = [("dictionary", _PTR), ("version", _I64), ("count", _I64), ("guards", _PTR)]
+
+
+class GuardRecord(ctypes.Structure):
+    """One name: `expected` is null where the name must be absent."""
+
+    _fields_ = [("key", _PTR), ("expected", _PTR)]
+
+
+class WordGuard(ctypes.Structure):
+    """A word of memory that must still hold a pointer."""
+
+    _fields_ = [("address", _PTR), ("expected", _PTR)]
