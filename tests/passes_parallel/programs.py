@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from quadrants.errors import QuadrantsBoundsError
 from quadrants.ir.interpret import interpret
 from quadrants.ir.nodes import Module, Op, walk
 from quadrants.ir.text import parse_module, print_module
@@ -91,8 +92,15 @@ def same_after(
     for entry in passes:
         entry(module, context)
         verify(module)
-    for number, size in enumerate([*sizes, (1, 1, 1, 1), (0, 0, 0, 0), (2, 3, 2, 2)]):
+    compared = 0
+    for number, size in enumerate([*sizes, (1, 1, 1, 1), (0, 0, 0, 0), (2, 3, 2, 2), (4, 20, 4, 4)]):
         values = arguments(*size, seed=number + random.Random(body).randrange(1000))
-        for expected, found in zip(run(before, values), run(module, values)):
+        try:
+            wanted = run(before, values)
+        except QuadrantsBoundsError:
+            continue
+        for expected, found in zip(wanted, run(module, values)):
             np.testing.assert_array_equal(found, expected)
+        compared += 1
+    assert compared
     return module

@@ -9,7 +9,7 @@ from quadrants.passes.affine import Forms
 from quadrants.passes.context import PassContext
 from quadrants.passes.nest import Nest, highs, lows
 
-__all__ = ["estimate", "run", "trip_count"]
+__all__ = ["estimate", "iteration_cost", "most_trips", "run", "trip_count"]
 
 # Iterations of a loop whose bounds are not known; nanoseconds of one unit of `cost` in the op table.
 _GUESS = 16
@@ -45,7 +45,7 @@ def estimate(block: Block, forms: Forms, module: Module | None = None, depth: in
     for op in block.ops:
         kind = op.kind
         if kind == "for":
-            trips = trip_count(op, forms)
+            trips = most_trips(op, forms)
             total += (_GUESS if trips is None else max(trips, 0)) * estimate(op.regions[0], forms, module, depth)
         elif kind == "while":
             total += _GUESS * sum([estimate(region, forms, module, depth) for region in op.regions])
@@ -77,6 +77,21 @@ def trip_count(loop: Op, forms: Forms) -> int | None:
     total = 1
     for dimension in range(loop.attribute("rank")):
         trips = _trips(loop, forms, dimension)
+        if trips is None:
+            return None
+        total *= max(trips, 0)
+    return total
+
+
+def most_trips(loop: Op, forms: Forms) -> int | None:
+    """A number that a loop's iterations do not exceed, if the code tells: `min(first + 8, n)` - first is at most 8."""
+    total = 1
+    for dimension, high in enumerate(highs(loop)):
+        trips = _trips(loop, forms, dimension)
+        if trips is None and type(high.owner) is Op and high.owner.kind == "min":
+            low = forms.of(lows(loop)[dimension])
+            distances = [forms.of(bound).plus(low, -1).constant for bound in high.owner.operands]
+            trips = min([distance for distance in distances if distance is not None], default=None)
         if trips is None:
             return None
         total *= max(trips, 0)

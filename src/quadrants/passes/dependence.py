@@ -11,7 +11,18 @@ from quadrants.passes.affine import Form, Forms
 from quadrants.passes.nest import counters, highs, lows
 from quadrants.passes.sampling import surely_meet
 
-__all__ = ["CERTAIN", "FINE", "UNDECIDED", "Space", "commute", "relation"]
+__all__ = [
+    "CERTAIN",
+    "FINE",
+    "UNDECIDED",
+    "Space",
+    "commute",
+    "independent",
+    "never_equal",
+    "never_negative",
+    "proper",
+    "relation",
+]
 
 FINE, UNDECIDED, CERTAIN = "fine", "undecided", "certain"
 
@@ -66,9 +77,9 @@ def independent(first: Access, second: Access, space: Space) -> bool:
     """
     if math.prod([2 if trip is None else max(trip, 0) for trip in space.trips]) <= 1:
         return True
-    left, right = _proper(first, space), _proper(second, space)
+    left, right = proper(first, space), proper(second, space)
     pairs = [(f, g) for f, g in zip(left, right) if f is not None and g is not None]
-    if any(_never_equal(f, g, first.loops, second.loops, space) for f, g in pairs):
+    if any(never_equal(f, g, first.loops, second.loops, space) for f, g in pairs):
         return True
     same: set[Value] = set()
     progress = True
@@ -84,22 +95,36 @@ def independent(first: Access, second: Access, space: Space) -> bool:
     return len(same) == len(space.counters)
 
 
-def _proper(access: Access, space: Space) -> Dims:
-    """The indices, without those that might count from the end."""
+def proper(access: Access, space: Space) -> Dims:
+    """The indices of an access, without those that might count from the end."""
     if not access.wraps:
         return access.dims
     around = (*reversed(access.loops), space.loop)
-    return tuple([dim if dim is None or _not_negative(dim, around, space.forms) else None for dim in access.dims])
+    return tuple(
+        [
+            dim if dim is None or never_negative(dim, access.array, axis, around, space.forms) else None
+            for axis, dim in enumerate(access.dims)
+        ]
+    )
 
 
-def _not_negative(dim: Form, around: Sequence[Op], forms: Forms) -> bool:
-    if forms.at_least(dim, 0):
+def never_negative(index: Form, array: Value, axis: int, around: Sequence[Op], forms: Forms) -> bool:
+    """Whether an index is surely >= 0 in the loops around it, given that the axis indexed has an element."""
+    (size,) = forms.size(array, axis).atoms()
+    if forms.at_least(_at_least_one(index, size), 0):
         return True
-    least = forms.extreme(dim, around, False)
-    return least is not None and forms.at_least(least, 0)
+    least = forms.extreme(index, around, False)
+    return least is not None and forms.at_least(_at_least_one(least, size), 0)
 
 
-def _never_equal(f: Form, g: Form, left: tuple[Op, ...], right: tuple[Op, ...], space: Space) -> bool:
+def _at_least_one(form: Form, size: Value) -> Form:
+    """A form that is below `form` only if size < 1."""
+    factor = form.coefficient(size)
+    number = factor.constant if factor is not None else None
+    return form.without(size).shifted(number) if number is not None and number > 0 else form
+
+
+def never_equal(f: Form, g: Form, left: tuple[Op, ...], right: tuple[Op, ...], space: Space) -> bool:
     """Whether two indices differ whatever the iterations: their ranges are apart, or their remainders are."""
     difference = f.plus(g, -1)
     if not difference.terms:

@@ -56,12 +56,15 @@ class _Inductions:
         end = loop.regions[0].ops[-1]
         if end.kind != "yield" or loop_jumps(loop.regions[0]):
             return []
-        for position in range(len(loop.results) - 1, -1, -1):
-            result = self._closed(loop, position, end, Builder(behind, loop.location))
-            if result is not None:
-                replace_uses(self.nest, loop.results[position], result)
-                drop_carried(loop, position, (end,))
-                self.context.count("inductions")
+        left = -1
+        while left != len(loop.results):
+            left = len(loop.results)
+            for position in range(left - 1, -1, -1):
+                result = self._closed(loop, position, end, Builder(behind, loop.location))
+                if result is not None:
+                    replace_uses(self.nest, loop.results[position], result)
+                    drop_carried(loop, position, (end,))
+                    self.context.count("inductions")
         return behind.ops
 
     def _closed(self, loop: Op, position: int, end: Op, behind: Builder) -> Value | None:

@@ -1,0 +1,423 @@
+"""Inductions, privatised updates and wide sums: what they make, and that programs do what they did."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.passes_parallel.programs import kinds, loops, program, same_after
+
+from quadrants.ir.interpret import interpret
+from quadrants.ir.nodes import walk
+from quadrants.ir.verify import verify
+from quadrants.passes import inductions, parallelise, privatise, sink_slots, widen_sums
+from quadrants.passes.context import PassContext
+
+ALL = [sink_slots.run, inductions.run, parallelise.run, privatise.run, widen_sums.run]
+
+
+def updates(module) -> list:
+    return [op for op in walk(module.kernel.body) if op.kind == "update"]
+
+
+def in_loops(module) -> int:
+    return sum(op.kind == "update" for loop in loops(module) for op in walk(loop.regions[0]))
+
+
+INDUCTIONS = {
+    "a counter of its own": (
+        "i64",
+        """
+%r = for %i in %o1 .. %n carry (%s = %k) : i64 {
+  %v = load %a[%i]
+  %l = add %s, %o2
+  store %v, %b[%s]
+  yield %l
+}
+return %r""",
+    ),
+    "counting down": (
+        "i64",
+        """
+%r = for %i in %o0 .. %n carry (%s = %n) : i64 {
+  %l = sub %s, %o1
+  store %x, %b[%l]
+  yield %l
+}
+return %r""",
+    ),
+    "the loop variable afterwards": (
+        "i32",
+        """
+%start = constant 77 : i32
+%r = for %i in %o0 .. %n carry (%s = %start) : i32 {
+  %l = cast %i {exact = True} : i32
+  store %x, %b[%i]
+  yield %l
+}
+return %r""",
+    ),
+    "rank 2, the last of both": (
+        "i64, i64",
+        """
+%r, %q = for %i, %j in %o0 .. %h, %o0 .. %w carry (%s = %k, %t = %k) : i64, i64 {
+  store %x, %c[%i, %j]
+  yield %i, %j
+}
+return %r, %q""",
+    ),
+    "two that depend on one another": (
+        "i64",
+        """
+%r, %q = for %i in %o0 .. %n carry (%s = %o0, %t = %o1) : i64, i64 {
+  %s1 = add %s, %o1
+  %e = mul %s1, %o2
+  %y = cast %e : f32
+  store %y, %b[%i]
+  yield %s1, %e
+}
+%z = add %r, %q
+return %z""",
+    ),
+    "one after the other": (
+        "i64",
+        """
+%r = for %i in %o0 .. %n carry (%s = %k) : i64 {
+  %l = add %s, %o1
+  yield %l
+}
+%q = for %j in %o0 .. %r carry (%t = %r) : i64 {
+  %u = add %t, %r
+  yield %u
+}
+return %q""",
+    ),
+    "nested": (
+        "i64",
+        """
+%r = for %i in %o0 .. %h carry (%s = %k) : i64 {
+  %q = for %j in %o0 .. %w carry (%t = %s) : i64 {
+    store %x, %d[%i, %j]
+    %u = add %t, %o1
+    yield %u
+  }
+  %g = add %s, %o3
+  yield %g
+}
+return %r""",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", INDUCTIONS)
+def test_inductions(name: str) -> None:
+    result, body = INDUCTIONS[name]
+    sizes = ((3, 40, 5, 6), (1, 9, 1, 3))
+    module = same_after(body, [inductions.run], result, sizes if "own" in name else ((7, 9, 5, 6),))
+    assert not any(loop.results for loop in loops(module)[:1]) or name == "nested"
+    same_after(body, ALL, result)
+
+
+def test_an_induction_makes_its_loop_parallel() -> None:
+    module = program(INDUCTIONS["a counter of its own"][1], "i64")
+    for entry in ALL:
+        entry(module, PassContext())
+    assert kinds(module) == "p"
+
+
+def test_a_product_is_no_induction() -> None:
+    body = """
+%r = for %i in %o0 .. %n carry (%s = %k) : i64 {
+  %l = mul %s, %o2
+  yield %l
+}
+return %r"""
+    assert loops(same_after(body, [inductions.run], "i64"))[0].results
+
+
+PRIVATE = {
+    "one element": "%v = load %a[%i]\n%old = update add %v, %b[%o0]",
+    "subtraction": "%v = load %a[%i]\n%old = update sub %v, %b[%o0]",
+    "minimum": "%v = load %a[%i]\n%old = update min %v, %b[%o0]",
+    "product": "%old = update mul %x, %b[%o0]",
+    "several elements": "%v = load %a[%i]\n%old = update add %v, %b[%o0]\n%o2nd = update max %v, %b[%o1]",
+    "under a condition": """
+%v = load %a[%i]
+%q = gt %v, %x
+if %q {
+  %old = update add %v, %b[%o0]
+}""",
+    "in both branches": """
+%v = load %a[%i]
+%q = gt %v, %x
+if %q {
+  %old = update add %v, %b[%o0]
+} else {
+  %old2 = update sub %v, %b[%o0]
+}""",
+    "in an inner loop": """
+for %j in %o0 .. %w {
+  %v = load %c[%o0, %j]
+  %q = gt %v, %x
+  if %q {
+    continue
+  } else {
+    yield
+  }
+  %old = update add %v, %b[%o0]
+}""",
+    "with continue": """
+%v = load %a[%i]
+%q = gt %v, %x
+if %q {
+  continue
+} else {
+  yield
+}
+%old = update add %v, %b[%o0]""",
+    "in a while": """
+while carry (%t = %o0) : i64 {
+  %q = lt %t, %o3
+  yield %q
+} do (%t2) {
+  %old = update add %x, %b[%o0]
+  %t3 = add %t2, %o1
+  yield %t3
+}""",
+    "an index computed in the loop": "%j = sub %n, %o1\n%old = update add %x, %a[%j]",
+}
+
+
+@pytest.mark.parametrize("name", PRIVATE)
+def test_privatised(name: str) -> None:
+    body = "for %i in %o0 .. %n {\n" + PRIVATE[name] + "\n}"
+    sizes = () if "several" in name else ((7, 9, 5, 6), (3, 2, 1, 4))
+    if name == "several elements":
+        body = "%q0 = gt %m, %o1\nif %q0 {\n" + body + "\n}"
+    module = same_after(body, ALL, sizes=sizes or ((7, 9, 5, 6),))
+    assert in_loops(module) == 0
+    assert updates(module)
+    assert kinds(module).startswith("p")
+
+
+SHARED = {
+    "also read": ("%old = update add %x, %b[%o0]\n%v = load %b[%o0]\nstore %v, %a[%i]", "s"),
+    "its old value is used": ("%old = update add %x, %b[%o0]\nstore %old, %a[%i]", "p"),
+    "perhaps read": ("%old = update add %x, %b[%o0]\n%v = load %b[%i]\nstore %v, %a[%i]", "s"),
+    "in two ways": ("%old = update add %x, %b[%o0]\n%old2 = update max %x, %b[%o0]", "s"),
+    "another place each time": ("%y = load %p[%i]\n%j = cast %y : i64\n%old = update add %x, %b[%j]", "p"),
+}
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_not_privatised(name: str) -> None:
+    body, kind = SHARED[name]
+    module = program("for %i in %o0 .. %n {\n" + body + "\n}")
+    for entry in ALL:
+        entry(module, PassContext())
+        verify(module) if entry not in (sink_slots.run, inductions.run) else None
+    assert in_loops(module) >= 1
+    assert kinds(module) == kind
+
+
+def test_an_inner_loop_adds_up_in_a_register() -> None:
+    body = """
+for %i in %o0 .. %h {
+  for %j in %o0 .. %w {
+    %v = load %c[%i, %j]
+    %old = update add %v, %a[%i]
+  }
+}"""
+    module = same_after(body, ALL, sizes=((7, 9, 5, 6),))
+    outer, inner = loops(module)
+    assert outer.attribute("parallel")
+    assert not any(op.kind == "update" for op in walk(inner.regions[0]))
+    (left,) = updates(module)
+    assert left in [op for op in walk(outer.regions[0])]
+
+
+def test_an_element_that_is_never_updated_is_not_touched() -> None:
+    body = """
+for %i in %o0 .. %n {
+  %q = lt %k, %o0
+  if %q {
+    %j = mul %k, %big
+    %old = update add %x, %b[%j]
+  }
+}"""
+    module = same_after(body, ALL)
+    assert in_loops(module) == 0
+
+
+SUMS = {
+    "a sum": """
+%r = for %i in %o0 .. %n carry (%s = %x) : f32 {
+  %v = load %a[%i]
+  %t = add %s, %v
+  yield %t
+}
+return %r""",
+    "a sum and a maximum": """
+%r, %g = for %i in %o0 .. %n carry (%s = %x, %z = %x) : f32, f32 {
+  %v = load %a[%i]
+  %q = gt %v, %f0
+  %t = if %q : f32 {
+    %u = add %s, %v
+    yield %u
+  } else {
+    yield %s
+  }
+  %y = max %z, %v
+  yield %t, %y
+}
+%e = mul %r, %g
+return %e""",
+    "rank 2": """
+%r = for %i, %j in %o0 .. %h, %o0 .. %w carry (%s = %x) : f32 {
+  %v = load %c[%i, %j]
+  %t = sub %s, %v
+  yield %t
+}
+return %r""",
+    "at places that the data tell": """
+%r = for %i in %o0 .. %n carry (%s = %x) : f32 {
+  %l = load %p[%i]
+  %j = cast %l : i64
+  %v = load %a[%j]
+  %t = add %s, %v
+  yield %t
+}
+return %r""",
+    "nested": """
+%r = for %i in %o0 .. %h carry (%s = %x) : f32 {
+  %e = load %c[%i, %o0]
+  %s1 = add %s, %e
+  %t = for %j in %o0 .. %w carry (%u = %s1) : f32 {
+    %v = load %c[%i, %j]
+    %y = add %u, %v
+    yield %y
+  }
+  yield %t
+}
+return %r""",
+    "nested, short and left early": """
+%r = for %i in %o0 .. %h carry (%s = %x) : f32 {
+  %t = for %j in %o0 .. %o1 carry (%u = %s) : f32 {
+    %v = load %c[%i, %j]
+    %y = add %u, %v
+    yield %y
+  }
+  %t2 = for %j2 in %o0 .. %w carry (%u2 = %t) : f32 {
+    %v2 = load %c[%i, %j2]
+    %q = gt %v2, %f1
+    if %q {
+      break %u2
+    } else {
+      yield
+    }
+    %y2 = add %u2, %v2
+    yield %y2
+  }
+  yield %t2
+}
+return %r""",
+}
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_wide_sums(name: str) -> None:
+    module = same_after(SUMS[name], ALL, "f32", ((7, 9, 5, 6), (5000, 3, 1, 1), (9, 9, 3, 4500)))
+    loop = loops(module)[0]
+    assert loop.attribute("parallel")
+    assert loop.results[0].type.name == "f64"
+    assert loop.attribute("chunk") > 0
+    assert any(op.attribute("reassociate") for op in walk(module.kernel.body))
+
+
+def test_half_floats_are_added_up_in_wider_ones() -> None:
+    from quadrants.ir.text import parse_module
+
+    text = """quadrants-ir 1
+kernel @k(%a: array<f16, 1, C>) -> f16 {
+  %n = dim %a, 0
+  %z = constant 0 : i64
+  %f = constant 0.0 : f16
+  %r = for %i in %z .. %n carry (%s = %f) : f16 {
+    %v = load %a[%i]
+    %t = add %s, %v
+    yield %t
+  }
+  return %r
+}
+"""
+    module = parse_module(text)
+    for entry in ALL:
+        entry(module, PassContext())
+    verify(module)
+    ones = np.ones(20000, np.float16)
+    assert interpret(module, [ones])[0] == 20000
+
+
+def test_sums_are_exact_where_narrow_ones_are_not() -> None:
+    module = program(SUMS["a sum"], "f32")
+    for entry in ALL:
+        entry(module, PassContext())
+    data = np.random.default_rng(0).random(60000, np.float32)
+    values = [data, data[:2], data[:1].reshape(1, 1), data[:1].reshape(1, 1), np.zeros(1, np.int32), np.int64(0)]
+    (found,) = interpret(module, [*values, np.float32(0)])
+    exact = data.astype(np.float64).sum()
+    assert abs(found - exact) < 5e-7 * exact
+    assert abs(np.add.accumulate(data)[-1] - exact) > 5e-7 * exact
+
+
+def test_other_reductions_keep_their_type() -> None:
+    body = """
+%start = constant 0 : i64
+%r, %g = for %i in %o0 .. %n carry (%s = %start, %z = %f0) : i64, f32 {
+  %y = load %p[%i]
+  %e = cast %y : i64
+  %t = add %s, %e
+  %v = load %a[%i]
+  %z1 = max %z, %v
+  yield %t, %z1
+}
+return %r"""
+    module = same_after(body, ALL, "i64")
+    loop = loops(module)[0]
+    assert [value.type.name for value in loop.results] == ["i64", "f32"]
+    assert loop.attribute("reductions") == ("add", "max")
+
+
+def test_a_slot_that_each_iteration_fills_is_its_own() -> None:
+    text = """
+%l = slot matrix<f32, 3>
+for %i in %o0 .. %n {
+  %v = load %a[%i]
+  %g = splat %v : matrix<f32, 3>
+  store %g, %l[]
+  store %x, %l[%o1]
+  %u = load %l[%o1]
+  store %u, %b[%i]
+}"""
+    module = program(text)
+    sink_slots.run(module, PassContext())
+    assert loops(module)[0].regions[0].ops[0].kind == "slot"
+    parallelise.run(module, PassContext())
+    verify(module)
+    assert kinds(module) == "p"
+
+
+def test_a_slot_that_iterations_share_keeps_order() -> None:
+    text = """
+%l = slot matrix<f32, 3>
+%g = splat %x : matrix<f32, 3>
+store %g, %l[]
+for %i in %o0 .. %n {
+  %y = load %p[%i]
+  %j = cast %y : i64
+  %v = load %l[%j]
+  store %v, %l[%j]
+}"""
+    module = program(text)
+    sink_slots.run(module, PassContext())
+    parallelise.run(module, PassContext())
+    assert kinds(module) == "s"
