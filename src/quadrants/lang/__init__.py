@@ -47,6 +47,7 @@ from quadrants.lang.init import (
     x64,
     x86_64,
 )
+from quadrants.lang.kernel import func, kernel, pyfunc
 from quadrants.lang.log import CRITICAL, DEBUG, ERROR, INFO, TRACE, WARN, is_logging_effective, set_logging_level
 from quadrants.lang.loops import (
     assume_in_range,
@@ -205,6 +206,7 @@ __all__ = [
     "float64",
     "floor",
     "frexp",
+    "func",
     "global_thread_idx",
     "gpu",
     "grouped",
@@ -232,6 +234,7 @@ __all__ = [
     "jkl",
     "jl",
     "k",
+    "kernel",
     "kl",
     "l",
     "log",
@@ -245,6 +248,7 @@ __all__ = [
     "no_activate",
     "one",
     "pow",
+    "pyfunc",
     "python",
     "randn",
     "random",

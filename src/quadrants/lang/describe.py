@@ -9,7 +9,7 @@ from typing import Any
 from quadrants.frontend import protocol
 from quadrants.frontend.protocol import Annotation
 from quadrants.ir.types import ScalarType
-from quadrants.lang.matrix import Matrix, Vector
+from quadrants.lang.matrix import Matrix, Vector, wrap_value
 from quadrants.lang.storage import Storage
 from quadrants.lang.types import MatrixAnnotation, NDArray, OptionalAnnotation, Template
 
@@ -63,6 +63,7 @@ def register() -> None:
     """Make the front end know this layer's objects; once, at import."""
     protocol.register_annotations(read_annotation)
     protocol.register_matrices(read_matrix)
+    protocol.register_matrix_maker(wrap_value)
     protocol.register_intrinsic(Vector, "Vector")
     protocol.register_intrinsic(Matrix, "Matrix")
     for name in ("zero", "one", "identity", "unit", "diag", "rows", "cols"):

@@ -1,0 +1,19 @@
+"""Quadrants: ordinary Python functions, compiled at run time for physics and numerical code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from quadrants import lang, library
+from quadrants.lang import *  # noqa: F403
+from quadrants.lang.init import config as _config
+
+__version__ = (0, 1, 0)
+__version_str__ = "0.1.0"
+__all__ = list(lang.__all__)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "cfg":
+        return _config()
+    raise AttributeError(f"module 'quadrants' has no attribute {name!r}")

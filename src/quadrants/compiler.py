@@ -1,0 +1,115 @@
+"""The path of a kernel, on one page: Python source → IR → passes → target → a program that frames are run on.
+
+frontend.compile_source     Python function, argument types      → IR at stage 'kernel'
+passes.run_pipeline         promote … split … lower              → IR at stage 'lowered'
+targets.<t>.compile_module  emit and assemble                    → artifact
+runtime.loader              load the objects, resolve symbols    → address of `i32 entry(ptr frame)`
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+import types
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from quadrants import knobs
+from quadrants.frontend import protocol
+from quadrants.frontend.arguments import Argument
+from quadrants.frontend.compilation import CompiledSource, compile_source
+from quadrants.ir.nodes import Module
+from quadrants.ir.verify import verify
+from quadrants.passes.context import PassContext
+from quadrants.passes.driver import run_pipeline
+from quadrants.program import Program
+from quadrants.targets.artifact import Artifact
+from quadrants.targets.frame import frame_layout
+
+__all__ = ["compile_kernel", "lower"]
+
+
+def compile_kernel(
+    function: types.FunctionType,
+    arguments: list[tuple[str, Argument]],
+    options: knobs.State,
+    live_numbers: set[Any],
+    wish: protocol.Annotation | None,
+    may_alias: bool = False,
+) -> Program:
+    """A kernel for these arguments, compiled for the target that the options name.
+
+    live_numbers: identities of captured numbers that are parameters rather than constants; may_alias: arguments may
+    share memory. Raises the compile errors of errors.py; nothing is left behind by a failed compile.
+    """
+    times: dict[str, float] = {}
+    with _collector_off():
+        with _timed(times, "front end"):
+            source = compile_source(function, arguments, options, live_numbers, wish)
+        kernel = source.module.kernel
+        kernel.attributes["may_alias"] = may_alias
+        frame = frame_layout(kernel)
+        reference = options.arch is knobs.Arch.reference
+        record = _record(reference)
+        context = PassContext(options, record)
+        with _timed(times, "passes"):
+            lower(source.module, context)
+        program = Program(function.__name__, source, frame, context, times, may_alias)
+        if reference:
+            _interpret(program, source.module, options)
+        else:
+            _compile(program, source, options, times)
+    return program
+
+
+def lower(module: Module, context: PassContext) -> None:
+    """Takes a module of stage 'kernel' to stage 'lowered', verified at both borders in debug builds."""
+    if context.options.verify:
+        verify(module)
+    run_pipeline(module, context=context)
+
+
+def _record(reference: bool) -> Any:
+    if reference:
+        from quadrants.targets.reference import RECORD
+
+        return RECORD
+    from quadrants.targets.llvm.x64.target import record
+
+    return record()
+
+
+def _interpret(program: Program, module: Module, options: knobs.State) -> None:
+    from quadrants.targets import reference
+
+    program.interpreter = reference.compile_module(module, debug=options.debug).run
+
+
+def _compile(program: Program, source: CompiledSource, options: knobs.State, times: dict[str, float]) -> None:
+    from quadrants.targets.llvm.x64 import target
+
+    level = 2 if options.opt_level else 0
+    with _timed(times, "target"):
+        artifact: Artifact = target.compile_module(source.module, target.Options(level=level, verify=options.verify))
+    with _timed(times, "load"):
+        program.load(artifact)
+
+
+@contextmanager
+def _timed(times: dict[str, float], what: str) -> Iterator[None]:
+    start = time.perf_counter()
+    yield
+    times[what] = times.get(what, 0.0) + time.perf_counter() - start
+
+
+@contextmanager
+def _collector_off() -> Iterator[None]:
+    """Without the cyclic collector while compiling: it would walk the growing IR over and over."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()

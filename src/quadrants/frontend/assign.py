@@ -1,0 +1,400 @@
+"""Targets of assignments: names, tuples, elements, components, swizzles; augmented assignment and atomic updates."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Any
+
+from quadrants.errors import QuadrantsTypeError
+from quadrants.frontend import numbers, protocol
+from quadrants.frontend.expressions import BINARY, evaluate, index_list, partial, swizzle_positions
+from quadrants.frontend.values import Array, Binding, Run, Sequence, Slot, Static
+from quadrants.ir.nodes import Value
+from quadrants.ir.types import Type, matrix_type, scalar_of, shape_of, with_scalar
+
+if TYPE_CHECKING:
+    from quadrants.frontend.walker import Walker
+
+__all__ = ["assign", "augmented", "update_element"]
+
+# Augmented assignments on shared elements that are updates: atomic in meaning.
+UPDATES = {
+    ast.Add: "add",
+    ast.Sub: "sub",
+    ast.Mult: "mul",
+    ast.BitAnd: "bit_and",
+    ast.BitOr: "bit_or",
+    ast.BitXor: "bit_xor",
+}
+
+
+class Element:
+    """A target in shared memory: an array element, or some components of one."""
+
+    __slots__ = ("array", "components")
+
+    def __init__(self, array: Array, components: list[int] | None = None) -> None:
+        self.array = array
+        self.components = components
+
+
+class Component:
+    """A target within a local matrix: element indices of a name, or a swizzle of it."""
+
+    __slots__ = ("components", "indices", "name")
+
+    def __init__(self, name: str, indices: list[Binding], components: list[int] | None = None) -> None:
+        self.name = name
+        self.indices = indices
+        self.components = components
+
+
+def assign(walker: Walker, target: ast.expr, binding: Binding) -> None:
+    """`target = binding`."""
+    if isinstance(target, ast.Name):
+        walker.bind(target.id, binding, target)
+    elif isinstance(target, (ast.Tuple, ast.List)):
+        _unpack(walker, target, binding)
+    else:
+        place = resolve(walker, target)
+        if isinstance(place, Element):
+            store_element(walker, place, binding, target)
+        else:
+            store_component(walker, place, binding, target)
+
+
+def _unpack(walker: Walker, target: ast.Tuple | ast.List, binding: Binding) -> None:
+    items = unpacked(walker, binding, target)
+    starred = [position for position, part in enumerate(target.elts) if isinstance(part, ast.Starred)]
+    if starred:
+        first, after = starred[0], len(target.elts) - starred[0] - 1
+        if len(items) < first + after:
+            raise walker.error(target, f"{len(items)} values do not fill {len(target.elts) - 1} names")
+        middle = Sequence(items[first : len(items) - after], is_list=True)
+        items = [*items[:first], middle, *items[len(items) - after :]]
+    if len(items) != len(target.elts):
+        raise walker.error(target, f"{len(items)} values for {len(target.elts)} names")
+    # Elements that the right side mentions are read before any name changes, as in Python.
+    for part, item in zip(target.elts, [_settled(walker, item, target) for item in items]):
+        assign(walker, part.value if isinstance(part, ast.Starred) else part, item)
+
+
+def _settled(walker: Walker, item: Binding, node: ast.AST) -> Binding:
+    return walker.load(item, node) if type(item) is Array and item.prefix and not item.is_view else item
+
+
+def unpacked(walker: Walker, binding: Binding, node: ast.AST) -> list[Binding]:
+    """The items of something that unpacks: tuples, static tuples, vectors (their elements)."""
+    if type(binding) is Sequence:
+        return binding.items
+    if type(binding) is Static and isinstance(binding.value, (tuple, list, range)):
+        return [Static(item) for item in binding.value]
+    run = numbers.to_run(walker, binding, node)
+    if not shape_of(run.type):
+        raise walker.error(node, f"{numbers.describe(binding)} cannot be unpacked", kind=QuadrantsTypeError)
+    if len(shape_of(run.type)) == 1:
+        return [Run(value, run.weak) for value in numbers.elements(walker, run.value)]
+    values, (rows, columns) = numbers.elements(walker, run.value), shape_of(run.type)
+    row = matrix_type(scalar_of(run.type), (columns,))
+    return [
+        Run(walker.builder.emit("construct", *values[start * columns : (start + 1) * columns], type=row), run.weak)
+        for start in range(rows)
+    ]
+
+
+def resolve(walker: Walker, target: ast.expr) -> Element | Component:
+    """Where a subscript or attribute target points."""
+    if isinstance(target, ast.Subscript):
+        return _resolve_subscript(walker, target)
+    if isinstance(target, ast.Attribute):
+        return _resolve_attribute(walker, target)
+    if isinstance(target, ast.Name):
+        binding = walker.lookup(target.id, target)
+        if type(binding) is Array:
+            return Element(binding)
+    raise walker.error(target, "this cannot be assigned to", hint="assign to a name, an element or a component")
+
+
+def _resolve_subscript(walker: Walker, target: ast.Subscript) -> Element | Component:
+    if isinstance(target.value, ast.Name) and target.value.id in walker.env:
+        local = walker.env[target.value.id]
+        if type(local) is not Array and not (type(local) is Static and protocol.is_array(local.value)):
+            return Component(target.value.id, index_list(walker, target.slice))
+    base = evaluate(walker, target.value)
+    if type(base) is Static and protocol.is_array(base.value):
+        base = walker.compilation.array_of(walker, base.value, target)
+    if type(base) is Array:
+        found = partial(walker, base, index_list(walker, target.slice), target)
+        if type(found) is Array:
+            return Element(found)
+        raise walker.error(target, "slices of arrays cannot be assigned", hint="loop over the indices")
+    raise walker.error(
+        target, f"{numbers.describe(base)} cannot be assigned to by element", hint="bind it to a name first"
+    )
+
+
+def _resolve_attribute(walker: Walker, target: ast.Attribute) -> Element | Component:
+    positions = swizzle_positions(target.attr)
+    if positions is None:
+        raise walker.error(
+            target,
+            f"the attribute .{target.attr} cannot be assigned in a kernel",
+            hint="fields and arrays are written by element",
+        )
+    if isinstance(target.value, ast.Name) and type(walker.env.get(target.value.id)) in (Run, Slot, Sequence, Static):
+        return Component(target.value.id, [], positions)
+    place = resolve(walker, target.value)
+    if place.components is not None:
+        raise walker.error(target, "a swizzle of a swizzle cannot be assigned")
+    place.components = positions
+    return place
+
+
+def element_value_type(walker: Walker, array: Array, node: ast.AST) -> tuple[Array, Type]:
+    """An array target with its static sizes known, and the type of what it holds."""
+    left = array.type.rank - len(array.prefix)
+    if left > len(array.type.trailing):
+        array = walker.compilation.with_static_sizes(walker, array, left, node)
+    return array, array.type.indexed(len(array.prefix))
+
+
+def store_element(walker: Walker, place: Element, binding: Binding, node: ast.AST) -> None:
+    walker.compilation.note_write(walker, place.array, node)
+    array, type_ = element_value_type(walker, place.array, node)
+    if place.components is not None:
+        _store_swizzle(walker, array, place.components, type_, binding, node)
+        return
+    value = numbers.convert(walker, binding, type_, node)
+    walker.builder.op("store", value, array.value, *array.prefix, **walker.access(array))
+
+
+def _store_swizzle(
+    walker: Walker, array: Array, components: list[int], type_: Type, binding: Binding, node: ast.AST
+) -> None:
+    _check_swizzle(walker, components, type_, node)
+    parts = _swizzle_parts(walker, binding, components, scalar_of(type_), node)
+    for position, value in zip(components, parts):
+        walker.builder.op(
+            "store", value, array.value, *array.prefix, walker.builder.index(position), **walker.access(array)
+        )
+
+
+def _swizzle_parts(walker: Walker, binding: Binding, components: list[int], scalar: Type, node: ast.AST) -> list[Value]:
+    if len(components) == 1:
+        return [numbers.convert(walker, binding, scalar, node)]
+    value = numbers.convert(walker, binding, matrix_type(scalar_of(scalar), (len(components),)), node)
+    return numbers.elements(walker, value)
+
+
+def _check_swizzle(walker: Walker, components: list[int], type_: Type, node: ast.AST) -> None:
+    shape = shape_of(type_)
+    if len(shape) != 1 or max(components) >= shape[0]:
+        raise walker.error(node, "this component does not exist", found=str(type_), kind=QuadrantsTypeError)
+
+
+def store_component(walker: Walker, place: Component, binding: Binding, node: ast.AST) -> None:
+    """`name[indices] = binding` or `name.xy = binding` on a local vector, matrix, tuple or list."""
+    owner = walker.lookup(place.name, node)
+    if type(owner) is Sequence and place.components is None:
+        if _store_in_list(walker, place, owner, binding, node):
+            return
+        owner = numbers.sequence_to_matrix(walker, owner, node)
+    run = owner if type(owner) is Slot else numbers.to_run(walker, owner, node)
+    type_ = run.element if type(run) is Slot else run.type
+    if not shape_of(type_):
+        raise walker.error(node, f"{numbers.describe(owner)} has no elements", kind=QuadrantsTypeError)
+    type_, weak = _widened(walker, type_, run.weak, binding, node)  # type: ignore[union-attr]
+    if type(run) is Slot:
+        if type_ is not run.element or weak != run.weak:
+            walker.widen_slot(place.name, scalar_of(type_), weak)
+        _store_in_slot(walker, run, place, binding, node)
+        return
+    value = walker.builder.cast(run.value, scalar_of(type_))  # type: ignore[union-attr]
+    for indices, part in _placements(walker, type_, place, binding, node):
+        value = walker.builder.emit("insert", value, part, *indices)
+    walker.env[place.name] = Run(value, weak)
+
+
+def _widened(walker: Walker, type_: Type, weak: bool, binding: Binding, node: ast.AST) -> tuple[Type, bool]:
+    """Weak vectors take the type of what is put in; typed ones keep theirs."""
+    if not weak:
+        return type_, False
+    run = numbers.to_run(walker, binding, node)
+    scalar, still_weak = numbers.join(walker, (scalar_of(type_), True), (scalar_of(run.type), run.weak))
+    return with_scalar(type_, scalar), still_weak
+
+
+def _store_in_list(walker: Walker, place: Component, owner: Sequence, binding: Binding, node: ast.AST) -> bool:
+    if not owner.is_list:
+        raise walker.error(
+            node, "a tuple cannot be changed", hint="make it a list or a qd.Vector", kind=QuadrantsTypeError
+        )
+    position = place.indices[0] if len(place.indices) == 1 else None
+    if (
+        type(position) is not Static
+        or not isinstance(position.value, int)
+        or not -len(owner.items) <= position.value < len(owner.items)
+    ):
+        return False
+    items = list(owner.items)
+    items[position.value] = binding
+    walker.env[place.name] = Sequence(items, True)
+    return True
+
+
+def _store_in_slot(walker: Walker, slot: Slot, place: Component, binding: Binding, node: ast.AST) -> None:
+    for indices, part in _placements(walker, slot.element, place, binding, node):
+        walker.builder.op("store", part, slot.memory, *indices)
+
+
+def _placements(
+    walker: Walker, type_: Type, place: Component, binding: Binding, node: ast.AST
+) -> list[tuple[list[Value], Value]]:
+    """The scalar stores that a component assignment is: (indices, value)."""
+    builder = walker.builder
+    scalar, shape = scalar_of(type_), shape_of(type_)
+    if place.components is not None:
+        _check_swizzle(walker, place.components, type_, node)
+        parts = _swizzle_parts(walker, binding, place.components, scalar, node)
+        return [([builder.index(position)], value) for position, value in zip(place.components, parts)]
+    axes = component_axes(walker, place.indices, shape, node)
+    if (
+        all(len(axis) == 1 for axis in axes)
+        and not any(isinstance(index, SliceIndex) for index in place.indices)
+        and len(place.indices) == len(shape)
+    ):
+        return [([axis[0] for axis in axes], numbers.convert(walker, binding, scalar, node))]
+    import itertools
+
+    positions = list(itertools.product(*axes))
+    kept = tuple(
+        len(axis)
+        for axis, index in zip(axes, [*place.indices, *[SliceIndex()] * len(axes)])
+        if isinstance(index, SliceIndex) or len(axis) > 1
+    )
+    value = numbers.convert(walker, binding, matrix_type(scalar, kept), node)
+    return [(list(position), part) for position, part in zip(positions, numbers.elements(walker, value))]
+
+
+class SliceIndex(Static):
+    """A static slice among indices."""
+
+    __slots__ = ()
+
+    def __init__(self, value: Any = slice(None)) -> None:
+        super().__init__(value)
+
+
+def component_axes(walker: Walker, indices: list[Binding], shape: tuple[int, ...], node: ast.AST) -> list[list[Value]]:
+    """For each axis of a matrix the index values that the subscript names; static ones are checked."""
+    from quadrants.frontend.expressions import flat_indices
+
+    indices = flat_indices(walker, indices, node)
+    if len(indices) > len(shape):
+        raise walker.error(node, f"{len(indices)} indices into {'x'.join(map(str, shape))}", kind=QuadrantsTypeError)
+    axes: list[list[Value]] = []
+    for axis, size in enumerate(shape):
+        index = indices[axis] if axis < len(indices) else Static(slice(None))
+        if type(index) in (Static, SliceIndex) and isinstance(index.value, slice):  # type: ignore[attr-defined]
+            axes.append([walker.builder.index(position) for position in range(*index.value.indices(size))])  # type: ignore[attr-defined]
+        elif type(index) is Static:
+            position = int(index.value)
+            if not -size <= position < size:
+                raise walker.error(node, f"index {position} is out of range for size {size}", kind=QuadrantsTypeError)
+            axes.append([walker.builder.index(position % size)])
+        else:
+            axes.append([walker.as_index(index, node)])
+    return axes
+
+
+# Augmented assignment.
+
+
+def augmented(walker: Walker, node: ast.AugAssign) -> None:
+    """`target op= value`."""
+    value = evaluate(walker, node.value)
+    kind = BINARY[type(node.op)]
+    if isinstance(node.target, ast.Name):
+        owner = walker.lookup(node.target.id, node.target)
+        if type(owner) is Array and (owner.is_view or not owner.prefix):
+            _update_view(walker, owner, node, kind, value)
+            return
+        walker.bind(node.target.id, numbers.binary(walker, kind, owner, value, node), node.target)
+        return
+    place = resolve(walker, node.target)
+    if isinstance(place, Component):
+        before = evaluate(walker, _as_load(node.target))
+        store_component(walker, place, numbers.binary(walker, kind, before, value, node), node.target)
+        return
+    _update_target(walker, place, node, kind, value)
+
+
+def _update_view(walker: Walker, owner: Array, node: ast.AugAssign, kind: str, value: Binding) -> None:
+    left = owner.type.rank - len(owner.prefix)
+    if not owner.prefix:
+        raise walker.error(
+            node,
+            "whole-array arithmetic is not computed in a kernel",
+            found=numbers.describe(owner),
+            hint="loop over the array: `for i in range(len(a)): a[i] += …`",
+        )
+    assert left > 0
+    _update_target(walker, Element(owner), node, kind, value)
+
+
+def _as_load(target: ast.expr) -> ast.expr:
+    """The same expression, read instead of written."""
+    known = getattr(target, "_as_load", None)
+    if known is None:
+        known = ast.parse(ast.unparse(target), mode="eval").body
+        for child in ast.walk(known):
+            ast.copy_location(child, target)
+        target._as_load = known  # type: ignore[attr-defined]
+    return known
+
+
+def _update_target(walker: Walker, place: Element, node: ast.AugAssign, kind: str, value: Binding) -> None:
+    by = UPDATES.get(type(node.op))
+    if by is not None:
+        update_element(walker, place, by, value, node)
+        return
+    array, type_ = element_value_type(walker, place.array, node)
+    if place.components is not None:
+        before = component_of(walker, array, place.components, type_, node)
+    else:
+        before = walker.load(array, node)
+    store_element(walker, Element(array, place.components), numbers.binary(walker, kind, before, value, node), node)
+
+
+def component_of(walker: Walker, array: Array, components: list[int], type_: Type, node: ast.AST) -> Run:
+    _check_swizzle(walker, components, type_, node)
+    parts = [
+        walker.builder.emit("load", array.value, *array.prefix, walker.builder.index(position), **walker.access(array))
+        for position in components
+    ]
+    return (
+        Run(parts[0])
+        if len(parts) == 1
+        else Run(walker.builder.emit("construct", *parts, type=matrix_type(scalar_of(type_), (len(parts),))))
+    )
+
+
+def update_element(walker: Walker, place: Element, by: str, value: Binding, node: ast.AST) -> Run:
+    """An update of shared memory, atomic in meaning; gives the old value."""
+    walker.compilation.note_write(walker, place.array, node)
+    array, type_ = element_value_type(walker, place.array, node)
+    if by in ("bit_and", "bit_or", "bit_xor") and scalar_of(type_).is_float:
+        raise walker.error(node, "bit operations take integers", found=str(type_), kind=QuadrantsTypeError)
+    builder = walker.builder
+    if place.components is None:
+        converted = numbers.convert(walker, value, type_, node)
+        return Run(builder.emit("update", converted, array.value, *array.prefix, by=by, **walker.access(array)))
+    _check_swizzle(walker, place.components, type_, node)
+    parts = _swizzle_parts(walker, value, place.components, scalar_of(type_), node)
+    old = [
+        builder.emit("update", part, array.value, *array.prefix, builder.index(position), by=by, **walker.access(array))
+        for position, part in zip(place.components, parts)
+    ]
+    if len(old) == 1:
+        return Run(old[0])
+    return Run(builder.emit("construct", *old, type=matrix_type(scalar_of(type_), (len(old),))))

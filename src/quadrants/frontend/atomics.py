@@ -1,0 +1,72 @@
+"""qd.atomic_*: updates of elements and local names that give the old value."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from quadrants.errors import QuadrantsSyntaxError, QuadrantsTypeError
+from quadrants.frontend import numbers
+from quadrants.frontend.assign import Component, Element, element_value_type, resolve, store_component, update_element
+from quadrants.frontend.expressions import evaluate
+from quadrants.frontend.values import Array, Binding, Run
+from quadrants.ir.types import ScalarType, scalar_of
+
+if TYPE_CHECKING:
+    from quadrants.frontend.walker import Walker
+
+__all__ = ["atomic", "compare_exchange"]
+
+
+def _place(walker: Walker, target: ast.expr | None, binding: Binding, node: ast.AST) -> Element | Component | str:
+    if type(binding) is Array and binding.prefix:
+        return Element(binding)
+    if isinstance(target, ast.Name) and type(binding) is not Array:
+        return target.id
+    if isinstance(target, (ast.Subscript, ast.Attribute)):
+        return resolve(walker, target)
+    raise walker.error(
+        node,
+        "cannot use a non-writable target as the first operand of an atomic",
+        found=numbers.describe(binding),
+        hint="pass an element (`x[i]`) or a name",
+        kind=QuadrantsSyntaxError,
+    )
+
+
+def atomic(
+    walker: Walker, by: str, target: ast.expr | None, binding: Binding, value: Binding, node: ast.AST
+) -> Binding:
+    """`target = target by value`, atomic on shared elements; gives the old value."""
+    place = _place(walker, target, binding, node)
+    if isinstance(place, Element):
+        return update_element(walker, place, by, value, node)
+    old = binding if isinstance(place, str) else evaluate(walker, target)  # type: ignore[arg-type]
+    before = numbers.to_run(walker, old, node)
+    after = value if by == "exchange" else _combined(walker, by, before, value, node)
+    if isinstance(place, str):
+        walker.bind(place, after, node)
+    else:
+        store_component(walker, place, after, node)
+    return before
+
+
+def _combined(walker: Walker, by: str, before: Run, value: Binding, node: ast.AST) -> Binding:
+    if by in ("min", "max"):
+        a, b, weak = numbers.meet(walker, before, value, node)
+        return Run(walker.builder.emit(by, a, b), weak)
+    return numbers.binary(walker, by, before, value, node)
+
+
+def compare_exchange(
+    walker: Walker, target: ast.expr | None, binding: Binding, expected: Binding, desired: Binding, node: ast.AST
+) -> Binding:
+    place = _place(walker, target, binding, node)
+    if not isinstance(place, Element) or place.components is not None:
+        raise walker.error(node, "atomic_cas takes an element of a field or array")
+    walker.compilation.note_write(walker, place.array, node)
+    array, type_ = element_value_type(walker, place.array, node)
+    if type(type_) is not ScalarType or scalar_of(type_).is_float:
+        raise walker.error(node, "atomic_cas takes integers", found=str(type_), kind=QuadrantsTypeError)
+    operands = [numbers.convert(walker, binding, type_, node) for binding in (expected, desired)]
+    return Run(walker.builder.emit("compare_exchange", *operands, array.value, *array.prefix, **walker.access(array)))

@@ -1,0 +1,356 @@
+"""Calls: of the language's functions, of Python's, of user functions (compiled once a specialisation), of local ones."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import types
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from quadrants.errors import QuadrantsSyntaxError, QuadrantsTypeError
+from quadrants.frontend import numbers, protocol
+from quadrants.frontend.expressions import evaluate
+from quadrants.frontend.scan import assigned_names
+from quadrants.frontend.values import Array, Binding, BoundMethod, Iteration, Run, Sequence, Slot, Static, is_number
+from quadrants.ir.nodes import Value
+from quadrants.ir.types import ScalarType, Type
+
+if TYPE_CHECKING:
+    from quadrants.frontend.walker import Walker
+
+__all__ = ["Arguments", "LocalFunction", "call"]
+
+
+class LocalFunction(Binding):
+    """A function or lambda defined inside a kernel: its body is compiled where it is called."""
+
+    __slots__ = ("node", "owner")
+
+    def __init__(self, node: ast.FunctionDef | ast.Lambda, owner: Walker) -> None:
+        self.node = node
+        self.owner = owner
+
+
+class Arguments:
+    """The evaluated arguments of a call, with their syntax for messages and for writing results back."""
+
+    __slots__ = ("keywords", "nodes", "positional")
+
+    def __init__(self, positional: list[Binding], keywords: dict[str, Binding], nodes: list[ast.expr | None]) -> None:
+        self.positional = positional
+        self.keywords = keywords
+        self.nodes = nodes
+
+    def take(self, walker: Walker, node: ast.AST, names: tuple[str, ...], defaults: int = 0) -> list[Binding]:
+        """The arguments in the order of `names`; the last `defaults` may be missing (then left out at the end)."""
+        found = dict(zip(names, self.positional))
+        if len(self.positional) > len(names) or set(self.keywords) - set(names) or set(found) & set(self.keywords):
+            raise walker.error(node, f"wrong arguments: takes ({', '.join(names)})", kind=QuadrantsTypeError)
+        found.update(self.keywords)
+        missing = [name for name in names[: len(names) - defaults] if name not in found]
+        if missing:
+            raise walker.error(node, f"argument {missing[0]!r} is missing", kind=QuadrantsTypeError)
+        return [found[name] for name in names if name in found]
+
+    @property
+    def all_static(self) -> bool:
+        return all(type(binding) is Static for binding in (*self.positional, *self.keywords.values()))
+
+
+def call(walker: Walker, node: ast.Call) -> Binding:
+    function = evaluate(walker, node.func)
+    if type(function) is Static and protocol.intrinsic_name(function.value) in _STATIC_CONTEXT:
+        walker.static_depth += 1
+        try:
+            arguments = _arguments(walker, node)
+        finally:
+            walker.static_depth -= 1
+    else:
+        arguments = _arguments(walker, node)
+    walker.at(node)
+    return call_binding(walker, function, arguments, node)
+
+
+_STATIC_CONTEXT = frozenset({"static", "static_assert", "static_print"})
+
+
+def _arguments(walker: Walker, node: ast.Call) -> Arguments:
+    from quadrants.frontend.assign import unpacked
+
+    positional: list[Binding] = []
+    nodes: list[ast.expr | None] = []
+    for part in node.args:
+        if isinstance(part, ast.Starred):
+            items = unpacked(walker, evaluate(walker, part.value), part)
+            positional.extend(items)
+            nodes.extend([None] * len(items))
+        else:
+            positional.append(evaluate(walker, part))
+            nodes.append(part)
+    keywords: dict[str, Binding] = {}
+    for keyword in node.keywords:
+        value = evaluate(walker, keyword.value)
+        if keyword.arg is not None:
+            keywords[keyword.arg] = value
+        elif type(value) is Static and isinstance(value.value, dict):
+            keywords.update({name: Static(item) for name, item in value.value.items()})
+        else:
+            raise walker.error(node, "** takes a static dictionary in a kernel")
+    return Arguments(positional, keywords, nodes)
+
+
+def call_binding(walker: Walker, function: Binding, arguments: Arguments, node: ast.AST) -> Binding:
+    """Calls what `function` stands for."""
+    if type(function) is BoundMethod:
+        return function.handler(walker, function.owner, arguments, node)
+    if type(function) is LocalFunction:
+        return _call_local(walker, function, arguments, node)
+    if type(function) is not Static:
+        raise walker.error(node, f"{numbers.describe(function)} is not callable", kind=QuadrantsTypeError)
+    return _call_object(walker, function.value, arguments, node)
+
+
+def _call_object(walker: Walker, value: Any, arguments: Arguments, node: ast.AST) -> Binding:
+    from quadrants.frontend.intrinsics import INTRINSICS, python_intrinsic
+
+    name = protocol.intrinsic_name(value)
+    if name is not None:
+        handler = INTRINSICS.get(name)
+        if handler is None:
+            raise walker.error(node, f"'{name}' is not available in kernels of this release")
+        return handler(walker, arguments, node)
+    if walker.static_depth and arguments.all_static:
+        return _call_now(walker, value, arguments, node)
+    handler = python_intrinsic(value)
+    if handler is not None:
+        return handler(walker, arguments, node)
+    if isinstance(value, ScalarType):
+        return _cast_call(walker, value, arguments, node)
+    found = protocol.annotation(value) if not isinstance(value, type) else None
+    if found is not None and found.kind == "matrix":
+        from quadrants.frontend.intrinsics import construct_annotated
+
+        return construct_annotated(walker, found, arguments, node)
+    if isinstance(value, type):
+        return _call_class(walker, value, arguments, node)
+    return _call_function(walker, value, arguments, node)
+
+
+def _cast_call(walker: Walker, scalar: ScalarType, arguments: Arguments, node: ast.AST) -> Binding:
+    if len(arguments.positional) != 1 or arguments.keywords:
+        raise walker.error(node, f"{scalar}(…) takes one number", kind=QuadrantsTypeError)
+    operand = arguments.positional[0]
+    return Run(numbers.coerce(walker, operand, numbers.to_run(walker, operand, node), scalar))
+
+
+def _call_now(walker: Walker, value: Any, arguments: Arguments, node: ast.AST) -> Binding:
+    """A call inside qd.static: Python itself runs it."""
+    try:
+        return Static(
+            value(*[a.value for a in arguments.positional], **{k: a.value for k, a in arguments.keywords.items()})
+        )  # type: ignore[attr-defined]
+    except Exception as reason:
+        raise walker.error(node, f"{type(reason).__name__} while evaluating at compile time: {reason}") from reason
+
+
+def _call_class(walker: Walker, value: type, arguments: Arguments, node: ast.AST) -> Binding:
+    scalar = numbers.scalar_of_numpy(np.dtype(value)) if issubclass(value, np.generic) else None
+    if scalar is not None:
+        return _cast_call(walker, scalar, arguments, node)
+    names = getattr(value, "_fields", None)
+    if names is None and hasattr(value, "__dataclass_fields__"):
+        names = tuple(value.__dataclass_fields__)
+    if names is None:
+        raise walker.error(
+            node,
+            f"the class {value.__name__} cannot be made in a kernel",
+            hint="a tuple, a named tuple or a dataclass can",
+        )
+    return Sequence(arguments.take(walker, node, tuple(names)), names=tuple(names))
+
+
+def _call_function(walker: Walker, value: Any, arguments: Arguments, node: ast.AST) -> Binding:
+    owner: list[Binding] = []
+    if isinstance(value, types.MethodType):
+        owner, value = [Static(value.__self__)], value.__func__
+    function = protocol.plain_function(value) or value
+    if isinstance(function, types.MethodType):
+        owner, function = [Static(function.__self__)], function.__func__
+    if not isinstance(function, types.FunctionType):
+        raise walker.error(
+            node,
+            f"{getattr(value, '__name__', type(value).__name__)} cannot be called in a kernel",
+            hint="kernels call Python functions, qd.* functions, math.* and the scalar functions of numpy",
+            kind=QuadrantsTypeError,
+        )
+    if _is_kernel(value):
+        raise walker.error(
+            node,
+            f"{function.__name__} is a kernel: a kernel cannot call a kernel",
+            hint="decorate it with @qd.func, or call it from Python",
+        )
+    if owner:
+        arguments = Arguments([*owner, *arguments.positional], arguments.keywords, [None, *arguments.nodes])
+    bound = bind_arguments(walker, function, arguments, node)
+    return walker.compilation.call_function(walker, function, bound, arguments, node)
+
+
+def _is_kernel(value: Any) -> bool:
+    return getattr(type(value), "_is_kernel", False) is True
+
+
+def bind_arguments(
+    walker: Walker, function: types.FunctionType, arguments: Arguments, node: ast.AST
+) -> dict[str, tuple[Binding, ast.expr | None]]:
+    """Parameters to (argument, its syntax), by Python's rules for calls."""
+    signature = _signature(function)
+    slots = [(binding, syntax) for binding, syntax in zip(arguments.positional, arguments.nodes)]
+    try:
+        bound = signature.bind(*slots, **{name: (binding, None) for name, binding in arguments.keywords.items()})
+    except TypeError as reason:
+        raise walker.error(node, f"{function.__name__}(): {reason}", kind=QuadrantsSyntaxError) from None
+    found: dict[str, tuple[Binding, ast.expr | None]] = {}
+    for name, parameter in signature.parameters.items():
+        if name in bound.arguments:
+            value = bound.arguments[name]
+            if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+                value = (Sequence([binding for binding, _ in value]), None)
+            elif parameter.kind is inspect.Parameter.VAR_KEYWORD:
+                raise walker.error(node, "** parameters are not supported in a kernel")
+            found[name] = value
+        elif parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+            found[name] = (Sequence([]), None)
+        elif parameter.default is not inspect.Parameter.empty:
+            found[name] = (Static(parameter.default), None)
+    return found
+
+
+_signatures: dict[types.FunctionType, inspect.Signature] = {}
+
+
+def _signature(function: types.FunctionType) -> inspect.Signature:
+    known = _signatures.get(function)
+    if known is None:
+        known = _signatures[function] = inspect.signature(function)
+    return known
+
+
+# Local functions.
+
+
+def _call_local(walker: Walker, local: LocalFunction, arguments: Arguments, node: ast.AST) -> Binding:
+    """Compiles the body of a nested function here: its own names over those of the function around it."""
+    from quadrants.frontend.local import inline_local
+
+    return inline_local(walker, local.node, local.owner, _bind_local(walker, local.node, arguments, node), node)
+
+
+def _bind_local(
+    walker: Walker, definition: ast.FunctionDef | ast.Lambda, arguments: Arguments, node: ast.AST
+) -> dict[str, Binding]:
+    names = [argument.arg for argument in (*definition.args.posonlyargs, *definition.args.args)]
+    if definition.args.vararg or definition.args.kwarg or definition.args.kwonlyargs:
+        raise walker.error(node, "nested functions take plain parameters only")
+    found = dict(zip(names, arguments.positional))
+    if len(arguments.positional) > len(names) or set(arguments.keywords) - set(names):
+        raise walker.error(node, f"the nested function takes {len(names)} arguments", kind=QuadrantsTypeError)
+    found.update(arguments.keywords)
+    for name, default in zip(names[len(names) - len(definition.args.defaults) :], definition.args.defaults):
+        if name not in found:
+            found[name] = evaluate(walker, default)
+    missing = [name for name in names if name not in found]
+    if missing:
+        raise walker.error(node, f"argument {missing[0]!r} is missing", kind=QuadrantsTypeError)
+    return found
+
+
+# What crosses a call: keys, values, and bindings made anew inside.
+
+
+def flatten(walker: Walker, binding: Binding, node: ast.AST, weak_numbers: bool) -> tuple[Any, list[Value]]:
+    """(key of the specialisation, the run-time values passed). Static things are part of the key; with `weak_numbers`
+    numbers are passed, so that a recursion does not specialise on each."""
+    kind = type(binding)
+    if kind is Static:
+        value = binding.value  # type: ignore[attr-defined]
+        if is_number(value):
+            if weak_numbers and type(value) is not bool:
+                run = numbers.to_run(walker, binding, node)
+                return ("run", run.type, True), [run.value]
+            return ("number", type(value).__name__, repr(value)), []
+        if isinstance(value, (str, type(None), tuple)) and _hashable(value):
+            return ("object", type(value), value), []
+        return ("identity", id(value), _Keep(value)), []
+    if kind is Run:
+        return ("run", binding.type, binding.weak), [binding.value]  # type: ignore[attr-defined]
+    if kind is Slot:
+        run = numbers.to_run(walker, binding, node)
+        return ("run", run.type, run.weak), [run.value]
+    if kind is Array:
+        array: Any = binding
+        return ("array", array.type, array.kind, array.domain, array.offset, len(array.prefix), array.origin), [
+            array.value,
+            *array.prefix,
+        ]
+    if kind is Sequence:
+        parts = [flatten(walker, item, node, weak_numbers) for item in binding.items]  # type: ignore[attr-defined]
+        key = ("sequence", binding.is_list, binding.names, tuple(key for key, _ in parts))  # type: ignore[attr-defined]
+        return key, [value for _, values in parts for value in values]
+    if kind is LocalFunction:
+        return ("identity", id(binding), _Keep(binding)), []
+    if kind is Iteration:
+        raise walker.error(node, "a loop range cannot be passed to a function", hint="pass its bounds")
+    raise walker.error(node, f"{numbers.describe(binding)} cannot be passed to a function")
+
+
+class _Keep:
+    """Keeps an object alive in a key, compared by identity."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Keep) and other.value is self.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+def _hashable(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+def rebuild(binding: Binding, key: Any, values: Any) -> Binding:
+    """The binding inside the callee: run-time parts from the iterator `values` (its parameters)."""
+    kind = key[0]
+    if kind == "run":
+        return Run(next(values), key[2])
+    if kind == "array":
+        array: Any = binding
+        value = next(values)
+        prefix = tuple(next(values) for _ in array.prefix)
+        return Array(value, array.kind, array.domain, prefix, array.offset, array.origin, array.example)
+    if kind == "sequence":
+        items = [rebuild(item, part, values) for item, part in zip(binding.items, key[3])]  # type: ignore[attr-defined]
+        return Sequence(items, binding.is_list, binding.names)  # type: ignore[attr-defined]
+    return binding
+
+
+def written_templates(function_node: Any, names: list[str]) -> tuple[str, ...]:
+    """The template parameters that the function assigns: they come back to the caller."""
+    assigned = (
+        set(assigned_names(function_node.body, function_node)) if isinstance(function_node, ast.FunctionDef) else set()
+    )
+    return tuple(name for name in names if name in assigned)
+
+
+def value_types(values: list[Value]) -> tuple[Type, ...]:
+    return tuple(value.type for value in values)

@@ -1,0 +1,323 @@
+"""What a `for` runs over: run-time domains (rectangles of counters) and static items."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from quadrants.frontend import numbers, protocol
+from quadrants.frontend.values import Array, Binding, Iteration, Run, Sequence, Static, is_number
+from quadrants.ir.nodes import Value
+from quadrants.ir.types import ScalarType, i64, matrix_type, shape_of, u1
+
+if TYPE_CHECKING:
+    from quadrants.frontend.walker import Walker
+
+__all__ = ["Domain", "domain_of", "static_items"]
+
+
+class Domain:
+    """`rank` counters from lows to highs; `bind(walker, counters, node)` gives what the targets are bound to. `spread`:
+    the bindings are separate targets. `reads`: binding reads memory, so a last value is not computed after the loop."""
+
+    __slots__ = ("bind", "highs", "lows", "rank", "reads", "spread")
+
+    def __init__(
+        self,
+        rank: int,
+        lows: list[Value],
+        highs: list[Value],
+        bind: Callable[..., list[Binding]],
+        spread: bool = True,
+        reads: bool = False,
+    ) -> None:
+        self.rank = rank
+        self.lows = lows
+        self.highs = highs
+        self.bind = bind
+        self.spread = spread
+        self.reads = reads
+
+
+def static_items(walker: Walker, iterated: Binding, node: ast.AST) -> list[Binding] | None:
+    """The items of a loop known at compile time (tuples, lists, `qd.static`), None for a run-time loop."""
+    if type(iterated) is Sequence:
+        return iterated.items
+    if (
+        type(iterated) is Static
+        and not protocol.is_array(iterated.value)
+        and protocol.matrix_constant(iterated.value) is None
+    ):
+        value = iterated.value
+        if isinstance(value, (tuple, list, range, dict, str, frozenset, set)) or type(value).__name__ in (
+            "dict_items",
+            "dict_keys",
+            "dict_values",
+        ):
+            return [wrap(item) for item in value]
+        if isinstance(value, type) and hasattr(value, "__members__"):
+            return [Static(member) for member in value]  # type: ignore[attr-defined]
+    if type(iterated) is Iteration and iterated.kind in ("enumerate", "zip", "reversed"):
+        return _static_compound(walker, iterated, node)
+    return None
+
+
+def _static_compound(walker: Walker, iterated: Iteration, node: ast.AST) -> list[Binding] | None:
+    parts = [part for part in iterated.parts if isinstance(part, Binding)]
+    lists = [static_items(walker, part, node) or _vector_items(walker, part) for part in parts]
+    if any(items is None for items in lists):
+        return None
+    if iterated.kind == "enumerate":
+        start = iterated.parts[1].value if len(iterated.parts) > 1 else 0
+        return [Sequence([Static(start + position), item]) for position, item in enumerate(lists[0])]  # type: ignore[arg-type]
+    if iterated.kind == "reversed":
+        return list(reversed(lists[0]))  # type: ignore[arg-type]
+    return [Sequence(list(row)) for row in zip(*lists)]  # type: ignore[arg-type]
+
+
+def _vector_items(walker: Walker, part: Binding) -> list[Binding] | None:
+    if type(part) is Run and len(shape_of(part.type)) == 1:
+        return [Run(element, part.weak) for element in numbers.elements(walker, part.value)]
+    return None
+
+
+def wrap(item: Any) -> Binding:
+    return (
+        Sequence([wrap(part) for part in item], isinstance(item, list)) if type(item) in (tuple, list) else Static(item)
+    )
+
+
+def domain_of(walker: Walker, iterated: Binding, node: ast.AST) -> Domain:
+    """The run-time domain of an iterated binding; an error if a kernel cannot loop over it."""
+    if type(iterated) is Iteration:
+        return _ITERATIONS[iterated.kind](walker, iterated, node)
+    if type(iterated) is Static and protocol.is_array(iterated.value):
+        iterated = walker.compilation.array_of(walker, iterated.value, node)
+    if type(iterated) is Array:
+        return _array_domain(walker, iterated, node)
+    if type(iterated) is Run and shape_of(iterated.type):
+        return _vector_domain(walker, iterated)
+    raise walker.error(
+        node,
+        f"a kernel cannot loop over {numbers.describe(iterated)}",
+        expected="range(…), qd.ndrange(…), a field, an array, a tuple or a vector",
+        hint="use range(len(…)) and index",
+    )
+
+
+def _array_domain(walker: Walker, array: Array, node: ast.AST, grouped: bool = False) -> Domain:
+    """The indices of an array's domain: all axes but the element's and those already indexed."""
+    builder = walker.builder
+    done = len(array.prefix)
+    rank = array.domain - done
+    if rank <= 0:
+        raise walker.error(node, f"a kernel cannot loop over {numbers.describe(array)}", hint="use range(…) and index")
+    offset = array.offset or (0,) * rank
+    lows = [builder.index(0)] * rank
+    highs = [builder.emit("dim", array.value, axis=done + axis) for axis in range(rank)]
+
+    def bind(walker: Walker, counters: list[Value], node: ast.AST) -> list[Binding]:
+        shifted = [
+            walker.builder.emit("add", counter, walker.builder.index(by)) if by else counter
+            for counter, by in zip(counters, offset)
+        ]
+        if grouped:
+            return [Run(walker.builder.emit("construct", *shifted, type=matrix_type(i64, (rank,))), True)]
+        return [Run(counter, True) for counter in shifted]
+
+    return Domain(rank, lows, highs, bind, spread=not grouped)
+
+
+def _items_domain(walker: Walker, iterated: Binding, node: ast.AST) -> Domain:
+    """The domain of a part of zip or enumerate: arrays give their elements, as in Python."""
+    domain = domain_of(walker, iterated, node)
+    if type(iterated) is Static and protocol.is_array(iterated.value):
+        iterated = walker.compilation.array_of(walker, iterated.value, node)
+    if type(iterated) is not Array or domain.rank != 1:
+        return domain
+    array = iterated
+
+    def bind(walker: Walker, counters: list[Value], node: ast.AST) -> list[Binding]:
+        element = array.extended((counters[0],))
+        return [element if element.is_view else walker.load(element, node)]
+
+    return Domain(1, domain.lows, domain.highs, bind, spread=False, reads=True)
+
+
+def _vector_domain(walker: Walker, run: Run) -> Domain:
+    """The elements of a vector (rows of a matrix), in order."""
+    builder = walker.builder
+    shape = shape_of(run.type)
+
+    def bind(walker: Walker, counters: list[Value], node: ast.AST) -> list[Binding]:
+        if len(shape) == 1:
+            return [Run(walker.builder.emit("extract", run.value, counters[0]), run.weak)]
+        row = [
+            walker.builder.emit("extract", run.value, counters[0], walker.builder.index(column))
+            for column in range(shape[1])
+        ]
+        return [Run(walker.builder.emit("construct", *row, type=matrix_type(run.type.scalar, shape[1:])), run.weak)]  # type: ignore[attr-defined]
+
+    return Domain(1, [builder.index(0)], [builder.index(shape[0])], bind, spread=False)
+
+
+def _counter_type(walker: Walker, bounds: list[Binding], node: ast.AST) -> ScalarType | None:
+    """The type of a range's counter: that of typed bounds, None (a weak 64-bit integer) where all are weak."""
+    facts: tuple[ScalarType, bool] | None = None
+    for bound in bounds:
+        if type(bound) is Static and is_number(bound.value):
+            continue
+        run = numbers.to_run(walker, bound, node)
+        if shape_of(run.type) or run.type.is_float:  # type: ignore[attr-defined]
+            raise walker.error(
+                node, "a range takes integers", found=numbers.describe(bound), hint="convert with int(x)"
+            )
+        mine = (run.type, run.weak or run.type is u1)
+        facts = mine if facts is None else numbers.join(walker, facts, mine)  # type: ignore[arg-type]
+    return None if facts is None or facts[1] else facts[0]
+
+
+def _range_domain(walker: Walker, iteration: Iteration, node: ast.AST) -> Domain:
+    """range(start, stop, step) of any sign, counted by steps of one from 0 or from `start`."""
+    start, stop, step = iteration.parts
+    for part in (start, stop, step):
+        if type(part) is Static and not isinstance(part.value, int):
+            raise walker.error(node, "a range takes integers", found=numbers.describe(part), hint="convert with int(x)")
+    scalar = _counter_type(walker, [start, stop, step], node)
+    low, high = walker.as_index(start, node), walker.as_index(stop, node)
+    if type(step) is Static and step.value == 1:
+        return Domain(
+            1, [low], [high], lambda walker, counters, node: [_counter(walker, counters[0], scalar)], spread=False
+        )
+    by = walker.as_index(step, node)
+    trips = _trips(walker, low, high, by, step, node)
+
+    def bind(walker: Walker, counters: list[Value], node: ast.AST) -> list[Binding]:
+        value = walker.builder.emit("add", low, walker.builder.emit("mul", counters[0], by))
+        return [_counter(walker, value, scalar)]
+
+    return Domain(1, [walker.builder.index(0)], [trips], bind, spread=False)
+
+
+def _counter(walker: Walker, counter: Value, scalar: ScalarType | None) -> Run:
+    if scalar is None or scalar is i64:
+        return Run(counter, scalar is None)
+    return Run(walker.builder.emit("cast", counter, type=scalar, exact=True))
+
+
+def _trips(walker: Walker, low: Value, high: Value, by: Value, step: Binding, node: ast.AST) -> Value:
+    """How often a stepped range runs: ceil((stop - start) / step), at least 0; a zero step runs never."""
+    builder = walker.builder
+    if type(step) is Static and step.value == 0:
+        raise walker.error(node, "the step of a range must not be zero")
+    span = builder.emit("sub", high, low)
+    trips = builder.emit("neg", builder.emit("floordiv", builder.emit("neg", span), by))
+    return builder.emit("max", trips, builder.index(0))
+
+
+def _ndrange_domain(walker: Walker, iteration: Iteration, node: ast.AST) -> Domain:
+    lows: list[Value] = []
+    highs: list[Value] = []
+    kinds: list[ScalarType | None] = []
+    for part in iteration.parts:
+        bounds = part if isinstance(part, tuple) else (Static(0), part)
+        lows.append(walker.as_index(bounds[0], node))
+        highs.append(walker.as_index(bounds[1], node))
+        kinds.append(_counter_type(walker, list(bounds), node))
+    rank = len(lows)
+
+    def bind(walker: Walker, counters: list[Value], node: ast.AST) -> list[Binding]:
+        if iteration.grouped:
+            return [Run(walker.builder.emit("construct", *counters, type=matrix_type(i64, (rank,))), True)]
+        return [_counter(walker, counter, kind) for counter, kind in zip(counters, kinds)]
+
+    return Domain(rank, lows, highs, bind, spread=not iteration.grouped)
+
+
+def _grouped_domain(walker: Walker, iteration: Iteration, node: ast.AST) -> Domain:
+    inner = iteration.parts[0]
+    if type(inner) is Iteration and inner.kind == "ndrange":
+        return _ndrange_domain(walker, Iteration("ndrange", inner.parts, True), node)
+    if type(inner) is Static and protocol.is_array(inner.value):
+        inner = walker.compilation.array_of(walker, inner.value, node)
+    if type(inner) is Array:
+        return _array_domain(walker, inner, node, grouped=True)
+    raise walker.error(node, "qd.grouped takes a field, an array or qd.ndrange(…)", found=numbers.describe(inner))
+
+
+def _enumerate_domain(walker: Walker, iteration: Iteration, node: ast.AST) -> Domain:
+    inner = _items_domain(walker, iteration.parts[0], node)
+    start = walker.as_index(iteration.parts[1], node) if len(iteration.parts) > 1 else None
+    if inner.rank != 1:
+        raise walker.error(
+            node,
+            "enumerate in a kernel takes a range, a vector or a one-dimensional array",
+            hint="loop over the indices",
+        )
+
+    def bind(walker: Walker, counters: list[Value], node: ast.AST) -> list[Binding]:
+        position = walker.builder.emit("sub", counters[0], inner.lows[0])
+        if start is not None:
+            position = walker.builder.emit("add", position, start)
+        return [Run(position, True), inner.bind(walker, counters, node)[0]]
+
+    return Domain(1, inner.lows, inner.highs, bind, spread=True, reads=inner.reads)
+
+
+def _zip_domain(walker: Walker, iteration: Iteration, node: ast.AST) -> Domain:
+    inner = [_items_domain(walker, part, node) for part in iteration.parts]
+    builder = walker.builder
+    if any(domain.rank != 1 for domain in inner):
+        raise walker.error(
+            node, "zip in a kernel takes ranges, vectors and one-dimensional arrays", hint="loop over the indices"
+        )
+    trips = builder.emit("sub", inner[0].highs[0], inner[0].lows[0])
+    for domain in inner[1:]:
+        trips = builder.emit("min", trips, builder.emit("sub", domain.highs[0], domain.lows[0]))
+
+    def bind(walker: Walker, counters: list[Value], node: ast.AST) -> list[Binding]:
+        return [
+            domain.bind(walker, [walker.builder.emit("add", counters[0], domain.lows[0])], node)[0] for domain in inner
+        ]
+
+    return Domain(1, [builder.index(0)], [trips], bind, spread=True, reads=any(domain.reads for domain in inner))
+
+
+def _reversed_domain(walker: Walker, iteration: Iteration, node: ast.AST) -> Domain:
+    inner = domain_of(walker, iteration.parts[0], node)
+    if inner.rank != 1:
+        raise walker.error(node, "reversed in a kernel takes a range, a vector or a one-dimensional array")
+    builder = walker.builder
+    trips = builder.emit("sub", inner.highs[0], inner.lows[0])
+
+    def bind(walker: Walker, counters: list[Value], node: ast.AST) -> list[Binding]:
+        back = walker.builder.emit(
+            "sub", walker.builder.emit("sub", inner.highs[0], walker.builder.index(1)), counters[0]
+        )
+        return inner.bind(walker, [back], node)
+
+    return Domain(1, [builder.index(0)], [trips], bind, spread=False, reads=inner.reads)
+
+
+_ITERATIONS: dict[str, Callable[[Any, Iteration, ast.AST], Domain]] = {
+    "range": _range_domain,
+    "ndrange": _ndrange_domain,
+    "grouped": _grouped_domain,
+    "enumerate": _enumerate_domain,
+    "zip": _zip_domain,
+    "reversed": _reversed_domain,
+}
+
+
+def static_product(iteration: Iteration) -> list[Binding] | None:
+    """The items of an ndrange whose bounds are all static, None otherwise."""
+    ranges = []
+    for part in iteration.parts:
+        bounds = part if isinstance(part, tuple) else (Static(0), part)
+        if not all(type(bound) is Static for bound in bounds):
+            return None
+        ranges.append(range(bounds[0].value, bounds[1].value))
+    items = itertools.product(*ranges)
+    return [Sequence([Static(number) for number in item]) for item in items]

@@ -1,0 +1,299 @@
+"""User functions as IR functions: one a specialisation on argument types, shared by all calls of a kernel."""
+
+from __future__ import annotations
+
+import ast
+import types
+from typing import TYPE_CHECKING, Any
+
+from quadrants.errors import QuadrantsTypeError
+from quadrants.frontend import numbers, protocol
+from quadrants.frontend.calls import Arguments, bind_arguments, flatten, rebuild, written_templates
+from quadrants.frontend.returns import Result, settle_returns
+from quadrants.frontend.source import function_source
+from quadrants.frontend.values import Array, Binding, Run, Slot, Static
+from quadrants.frontend.walker import Restart, Walker
+from quadrants.ir.nodes import Function, Op, Value
+from quadrants.ir.types import scalar_of
+
+if TYPE_CHECKING:
+    from quadrants.frontend.compilation import Compilation
+
+__all__ = ["Specialisation", "call_function", "library_function"]
+
+RECURSION_ATTEMPTS = 6
+
+
+class Specialisation:
+    """A function compiled for one set of argument types."""
+
+    __slots__ = ("captured", "function", "guess", "in_progress", "name", "pending", "recursive", "result", "templates")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.function: Function | None = None
+        self.captured: list[tuple[Any, Any, Binding]] = []
+        self.result: Result | None = None
+        self.guess: Result | None = None
+        self.templates: tuple[str, ...] = ()
+        self.in_progress = False
+        self.recursive = False
+        self.pending: list[Op] = []
+
+
+Bound = dict[str, tuple[Binding, "ast.expr | None"]]
+
+
+def call_function(walker: Walker, function: types.FunctionType, bound: Bound, node: ast.AST) -> Binding:
+    """A call of a user function: specialises it if need be, and emits the call."""
+    compilation = walker.compilation
+    converted = {
+        name: (_converted(walker, function, name, binding, node), syntax) for name, (binding, syntax) in bound.items()
+    }
+    running = compilation.running.get(function, 0) > 0
+    parts = {name: flatten(walker, binding, node, running) for name, (binding, _) in converted.items()}
+    key = (function, tuple((name, part[0]) for name, part in parts.items()))
+    specialisation = compilation.functions.get(key)
+    if specialisation is None:
+        bindings = {name: binding for name, (binding, _) in converted.items()}
+        specialisation = _specialise(compilation, function, key, bindings, node, walker)
+    values = [value for _, part in parts.values() for value in part]
+    return _emit_call(walker, specialisation, values, converted, node)
+
+
+def _converted(walker: Walker, function: types.FunctionType, name: str, binding: Binding, node: ast.AST) -> Binding:
+    """An argument brought to its parameter's annotation, where that names a number or matrix type."""
+    wish = _annotation_of(function, name)
+    if wish is None or wish.kind not in ("scalar", "matrix", "int", "float"):
+        return binding
+    if type(binding) is Static and binding.value is None:
+        return binding
+    scalar = {"int": walker.default_int, "float": walker.default_float}.get(wish.kind, wish.scalar)
+    if wish.kind == "matrix" and scalar is not None:
+        from quadrants.ir.types import matrix_type
+
+        return Run(numbers.convert(walker, binding, matrix_type(scalar, wish.shape), node))
+    if scalar is None or (type(binding) is Array and not binding.prefix):
+        return binding
+    return Run(numbers.coerce(walker, binding, numbers.to_run(walker, binding, node), scalar))
+
+
+_annotations: dict[types.FunctionType, dict[str, protocol.Annotation | None]] = {}
+
+
+def _annotation_of(function: types.FunctionType, name: str) -> protocol.Annotation | None:
+    known = _annotations.get(function)
+    if known is None:
+        known = _annotations[function] = {
+            key: protocol.annotation(resolve_annotation(function, wish))
+            for key, wish in function.__annotations__.items()
+        }
+    return known.get(name)
+
+
+def resolve_annotation(function: types.FunctionType, wish: Any) -> Any:
+    """An annotation as an object: text (from __future__ import annotations) is evaluated where the function stands."""
+    if not isinstance(wish, str):
+        return wish
+    cells = {
+        name: cell.cell_contents
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ())
+        if _filled(cell)
+    }
+    try:
+        return eval(wish, function.__globals__, cells)
+    except Exception:
+        return None
+
+
+def _filled(cell: Any) -> bool:
+    try:
+        cell.cell_contents
+    except ValueError:
+        return False
+    return True
+
+
+def _specialise(
+    compilation: Compilation,
+    function: types.FunctionType,
+    key: Any,
+    bindings: dict[str, Binding],
+    node: ast.AST,
+    caller: Walker,
+) -> Specialisation:
+    specialisation = Specialisation(compilation.function_name(function.__qualname__))
+    compilation.functions[key] = specialisation
+    compilation.reached(function)
+    compilation.running[function] = compilation.running.get(function, 0) + 1
+    if compilation.running[function] > 200:
+        raise caller.error(
+            node,
+            f"{function.__name__} calls itself with ever new constants or types",
+            hint="give the recursion parameter a type: `n: qd.i32`",
+        )
+    specialisation.in_progress = True
+    slot_types: dict[str, Any] = {}
+    try:
+        for _ in range(RECURSION_ATTEMPTS):
+            if _walk_function(compilation, specialisation, function, key, bindings, slot_types):
+                break
+        else:
+            raise caller.error(
+                node,
+                f"the result type of the recursive function {function.__name__} does not settle",
+                hint="annotate its result: `-> qd.f32`",
+                kind=QuadrantsTypeError,
+            )
+    except BaseException:
+        compilation.functions.pop(key, None)
+        raise
+    finally:
+        compilation.running[function] -= 1
+        specialisation.in_progress = False
+    assert specialisation.function is not None
+    compilation.module.add(specialisation.function)
+    return specialisation
+
+
+def _walk_function(
+    compilation: Compilation,
+    specialisation: Specialisation,
+    function: types.FunctionType,
+    key: Any,
+    bindings: dict[str, Binding],
+    slot_types: dict[str, Any],
+) -> bool:
+    """One attempt; False if it has to be walked again (a wider slot, another guess of a recursive result)."""
+    from quadrants.frontend.statements import function_body
+
+    source = function_source(function)
+    ir_function = Function(specialisation.name)
+    walker = Walker(compilation, function, source, ir_function)
+    walker.slot_types = slot_types
+    specialisation.captured = captured = walker.captured = []
+    specialisation.pending = []
+    ir_function.location = _location(source)
+    names = {name: part for name, part in key[1]}
+    templates = [
+        name
+        for name, binding in bindings.items()
+        if type(binding) in (Run, Slot)
+        and (wish := _annotation_of(function, name)) is not None
+        and wish.kind == "template"
+    ]
+    walker.template_names = specialisation.templates = written_templates(source.node, templates)
+    try:
+        for name, binding in bindings.items():
+            inside = rebuild(binding, names[name], _parameters(ir_function, binding, names[name], name))
+            walker.bind(name, inside, source.node)
+        if isinstance(source.node, ast.Lambda):
+            _lambda_body(walker, source.node)
+        else:
+            function_body(walker, source.node.body)
+        wish = _annotation_of(function, "return")
+        result = settle_returns(walker, wish)
+    except Restart:
+        return False
+    ir_function.result_types = result.types
+    ir_function.attributes["parameter_names"] = [parameter.name for parameter in ir_function.parameters]
+    if specialisation.recursive and specialisation.guess is not None and result.shape != specialisation.guess.shape:
+        specialisation.guess = result
+        return False
+    specialisation.result = result
+    specialisation.function = ir_function
+    for op in specialisation.pending:
+        op.operands += tuple(_own(walker, entry) for entry in captured)
+    return True
+
+
+def _own(walker: Walker, entry: tuple[Any, Any, Binding]) -> Value:
+    return entry[2].value  # type: ignore[attr-defined]
+
+
+def _lambda_body(walker: Walker, node: ast.Lambda) -> None:
+    from quadrants.frontend.expressions import evaluate
+    from quadrants.frontend.statements import record_return
+
+    record_return(walker, evaluate(walker, node.body), node)
+
+
+def _location(source: Any) -> Any:
+    from quadrants.frontend.source import place
+
+    return place(source.file, source.node)
+
+
+def _parameters(function: Function, binding: Binding, key: Any, name: str) -> Any:
+    """An endless supply of new parameters for the run-time parts of one argument, typed by the key."""
+    for type_ in key_types(key):
+        yield function.body.add_argument(type_, name)
+
+
+def key_types(key: Any) -> Any:
+    """The types of the run-time parts that a key of `flatten` stands for."""
+    from quadrants.ir.types import i64
+
+    if key[0] == "run":
+        yield key[1]
+    elif key[0] == "array":
+        yield key[1]
+        for _ in range(key[5]):
+            yield i64
+    elif key[0] == "sequence":
+        for part in key[3]:
+            yield from key_types(part)
+
+
+def _emit_call(
+    walker: Walker, specialisation: Specialisation, values: list[Value], bound: Bound, node: ast.AST
+) -> Binding:
+    result = specialisation.result
+    pending = result is None
+    if result is None:
+        specialisation.recursive = True
+        if specialisation.guess is None:
+            specialisation.guess = _first_guess(walker, values)
+        result = specialisation.guess
+    else:
+        values = [*values, *(_captured_here(walker, entry, node) for entry in specialisation.captured)]
+    op = walker.builder.op("call", *values, callee=specialisation.name, types=result.types)
+    if pending:
+        specialisation.pending.append(op)
+    outcome, templates = result.rebuild(op.results)
+    for name, value in zip(specialisation.templates, templates):
+        syntax = bound[name][1]
+        if syntax is not None and isinstance(syntax, (ast.Name, ast.Subscript, ast.Attribute)):
+            from quadrants.frontend.assign import assign
+
+            assign(walker, _as_store(syntax), value)
+    return outcome
+
+
+def _as_store(syntax: ast.expr) -> ast.expr:
+    target = ast.parse(f"{ast.unparse(syntax)} = 0").body[0].targets[0]  # type: ignore[attr-defined]
+    for child in ast.walk(target):
+        ast.copy_location(child, syntax)
+    return target
+
+
+def _first_guess(walker: Walker, values: list[Value]) -> Result:
+    from quadrants.ir.types import ArrayType, promote
+
+    scalar = None
+    for value in values:
+        if type(value.type) is not ArrayType:
+            own = scalar_of(value.type)
+            scalar = own if scalar is None else promote(scalar, own)
+    return Result.of_scalar(scalar or walker.default_float)
+
+
+def _captured_here(walker: Walker, entry: tuple[Any, Any, Binding], node: ast.AST) -> Value:
+    """What a callee captured, as the caller has it."""
+    return walker.compilation.capture(walker, entry[0], entry[1], node).value  # type: ignore[attr-defined]
+
+
+def library_function(walker: Walker, name: str, arguments: Arguments, node: ast.AST) -> Binding:
+    """A call of a function that the library registered under `name`."""
+    function = protocol.library(name)
+    return call_function(walker, function, bind_arguments(walker, function, arguments, node), node)

@@ -1,0 +1,131 @@
+"""Nested functions and lambdas: compiled at the call, with the names of the function around them in reach."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from quadrants.frontend import numbers
+from quadrants.frontend.expressions import evaluate
+from quadrants.frontend.merge import Path, append_yield, merge_names, rebuild_sequences, same_static
+from quadrants.frontend.scan import annotate_liveness, contains_return, leaves
+from quadrants.frontend.values import Binding, Run, Static
+from quadrants.ir.nodes import Block, Op
+
+if TYPE_CHECKING:
+    from quadrants.frontend.walker import Walker
+
+__all__ = ["inline_local"]
+
+DEPTH_LIMIT = 64
+
+
+def inline_local(
+    walker: Walker,
+    definition: ast.FunctionDef | ast.Lambda,
+    owner: Walker,
+    arguments: dict[str, Binding],
+    node: ast.AST,
+) -> Binding:
+    """The value of a call of a nested function."""
+    inner = _inner_walker(walker, definition, owner, node)
+    for name, binding in arguments.items():
+        inner.bind(name, binding, node)
+    if isinstance(definition, ast.Lambda):
+        return evaluate(inner, definition.body)
+    annotate_liveness(definition)
+    result = _tail(inner, definition.body, definition)
+    return Static(None) if result is None else result
+
+
+def _inner_walker(walker: Walker, definition: ast.FunctionDef | ast.Lambda, owner: Walker, node: ast.AST) -> Walker:
+    from quadrants.frontend.scan import memory_names
+    from quadrants.frontend.walker import Walker as WalkerClass
+
+    inner = WalkerClass.__new__(WalkerClass)
+    for slot in WalkerClass.__slots__:
+        setattr(inner, slot, getattr(walker, slot))
+    depth, around = 0, walker
+    while around is not None:
+        depth, around = depth + 1, around.outer  # type: ignore[assignment]
+    if depth > DEPTH_LIMIT:
+        raise walker.error(
+            node, "nested functions cannot call themselves", hint="define the function at the top of the file"
+        )
+    inner.node = definition
+    inner.outer = owner if owner.env is not walker.env else walker
+    inner.env = {}
+    inner.loops = []
+    inner.memory = memory_names(definition)
+    inner.file = owner.file
+    return inner
+
+
+def _tail(walker: Walker, statements: list[ast.stmt], definition: ast.FunctionDef) -> Binding | None:
+    """Walks statements in tail position; the value returned, None where control falls off the end."""
+    from quadrants.frontend.statements import walk
+
+    for position, statement in enumerate(statements):
+        walker.at(statement)
+        if isinstance(statement, ast.Return):
+            return Static(None) if statement.value is None else evaluate(walker, statement.value)
+        if isinstance(statement, ast.If) and contains_return([statement]):
+            return _tail_if(walker, statement, statements[position + 1 :], definition)
+        if contains_return([statement]):
+            raise walker.error(
+                statement,
+                "a nested function cannot return from inside a loop",
+                hint="set a variable and return after the loop, or define the function at the top of the file",
+            )
+        if walk(walker, [statement]):
+            return None
+    return None
+
+
+def _tail_if(walker: Walker, node: ast.If, rest: list[ast.stmt], definition: ast.FunctionDef) -> Binding | None:
+    condition = numbers.truth(walker, evaluate(walker, node.test), node.test)
+    if type(condition) is Static:
+        return _tail(walker, [*(node.body if condition.value else node.orelse), *rest], definition)
+    if not (leaves(node.body) or leaves(node.orelse) or not rest):
+        raise walker.error(
+            node,
+            "this early return is too tangled for a nested function",
+            hint="define the function at the top of the file",
+        )
+    location = walker.builder.location
+    paths: list[Path] = []
+    results: list[Binding] = []
+    env = walker.env
+    for statements in (node.body, node.orelse):
+        walker.env = dict(env)
+        path = Path(Block(), walker.env)
+        with walker.inside(path.block):
+            found = _tail(walker, [*statements, *rest], definition)
+        results.append(Static(None) if found is None else found)
+        paths.append(path)
+    walker.env = env
+    return _meet(walker, condition, paths, results, node, location)  # type: ignore[arg-type]
+
+
+def _meet(
+    walker: Walker, condition: Run, paths: list[Path], results: list[Binding], node: ast.If, location: object
+) -> Binding:
+
+    if same_static(*results):
+        merged = []
+    else:
+        for path, result in zip(paths, results):
+            path.env["$value"] = result
+        merged = merge_names(walker, ["$value"], paths, node)
+    for position, path in enumerate(paths):
+        append_yield(path.block, [entry[1][position] for entry in merged])
+    types = tuple(entry[2] for entry in merged)
+    op = Op("if", (condition.value,), types, {"types": types}, tuple(path.block for path in paths), location)  # type: ignore[arg-type]
+    walker.builder.block.ops.append(op)
+    if not merged:
+        return results[0]
+    env = dict(paths[0].env)
+    for (name, _, _, weak), value in zip(merged, op.results):
+        env[name] = Run(value, weak)
+    rebuild_sequences(env, ["$value"])
+    return env["$value"]

@@ -1,0 +1,216 @@
+"""Where paths meet: the bindings of one name on several paths brought to one, and loops' carried names."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Any
+
+from quadrants.errors import QuadrantsTypeError
+from quadrants.frontend import numbers, protocol
+from quadrants.frontend.values import Array, Binding, Broken, Run, Sequence, Slot, Static, is_number
+from quadrants.ir.nodes import Block, Op, Value
+from quadrants.ir.types import ScalarType, Type, scalar_of, shape_of, u1, with_scalar
+
+if TYPE_CHECKING:
+    from quadrants.frontend.walker import Env, Walker
+
+__all__ = ["Path", "merge_names", "same_static", "unify"]
+
+
+class Path:
+    """One of the paths that meet: its block (still open) and its names."""
+
+    __slots__ = ("block", "env")
+
+    def __init__(self, block: Block, env: Env) -> None:
+        self.block = block
+        self.env = env
+
+
+def same_static(left: Binding, right: Binding) -> bool:
+    """Whether two bindings are the same without any code."""
+    if left is right:
+        return True
+    if type(left) is Static and type(right) is Static:
+        a, b = left.value, right.value
+        return a is b or (type(a) is type(b) and (is_number(a) or isinstance(a, str)) and a == b and str(a) == str(b))
+    if type(left) is Run and type(right) is Run:
+        return left.value is right.value and left.weak == right.weak
+    if type(left) is Slot and type(right) is Slot:
+        return left.memory is right.memory
+    if type(left) is Array and type(right) is Array:
+        return left.value is right.value and left.prefix == right.prefix
+    if type(left) is Sequence and type(right) is Sequence:
+        return len(left.items) == len(right.items) and all(map(same_static, left.items, right.items))
+    return False
+
+
+def merge_names(
+    walker: Walker, names: Any, paths: list[Path], node: ast.AST
+) -> list[tuple[str, list[Value], Type, bool]]:
+    """For each name with different values on the paths that can be one run-time value: (name, a value a path, type,
+    weak), with the casts appended to the paths' blocks. Other names are settled in the paths' envs: the same binding in
+    all, or Broken."""
+    merged: list[tuple[str, list[Value], Type, bool]] = []
+    for name in names:
+        _merge(walker, name, [path.env.get(name) for path in paths], paths, node, merged)
+    return merged
+
+
+def _merge(
+    walker: Walker, name: str, bindings: list[Binding | None], paths: list[Path], node: ast.AST, merged: list[Any]
+) -> None:
+    present = [binding for binding in bindings if binding is not None]
+    if not present:
+        return
+    if len(present) == len(bindings) and all(same_static(present[0], other) for other in present[1:]):
+        return
+    if len(present) < len(bindings) and (all(type(b) is Broken for b in present) or not _is_value(walker, present[0])):
+        settle(
+            paths,
+            name,
+            Broken(
+                lambda at: walker.error(
+                    at, f'"{name}" is not assigned on every path', hint="assign it before the `if` or loop"
+                )
+            ),
+        )
+        return
+    if all(type(binding) is Sequence for binding in present) and len(present) == len(bindings):
+        if len({len(binding.items) for binding in present}) == 1:  # type: ignore[attr-defined]
+            _merge_sequences(walker, name, present, paths, node, merged)
+            return
+    try:
+        type_, weak = unify(walker, present, node)
+    except _NoUnion as reason:
+        settle(paths, name, Broken(_no_meeting(walker, name, str(reason), node)))
+        return
+    values = [_value_on(walker, path, binding, type_, node) for path, binding in zip(paths, bindings)]
+    merged.append((name, values, type_, weak))
+
+
+def settle(paths: list[Path], name: str, binding: Binding) -> None:
+    for path in paths:
+        path.env[name] = binding
+
+
+def _no_meeting(walker: Walker, name: str, reason: str, node: ast.AST) -> Any:
+    first = getattr(node, "lineno", 0)
+    return lambda at: walker.error(
+        at,
+        f'"{name}" has no single type here: the paths that meet after line {first} bind it to {reason}',
+        hint="use different names, or bring both to one kind",
+        kind=QuadrantsTypeError,
+    )
+
+
+def _merge_sequences(
+    walker: Walker, name: str, present: list[Any], paths: list[Path], node: ast.AST, merged: list[Any]
+) -> None:
+    """Tuples meet member by member, under names of their own that `rebuild` puts together again."""
+    parts = [f"{name}.{position}" for position in range(len(present[0].items))]
+    for position, part in enumerate(parts):
+        for path, sequence in zip(paths, present):
+            path.env[part] = sequence.items[position]
+        _merge(walker, part, [sequence.items[position] for sequence in present], paths, node, merged)
+    marker = Sequence([Static(None)] * len(parts), present[0].is_list, present[0].names)
+    marker.items = [PartOf(part) for part in parts]
+    settle(paths, name, marker)
+
+
+class PartOf(Binding):
+    """Stands in a merged tuple for the member that the merge gives under a name of its own."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+def rebuild_sequences(env: Env, names: Any) -> None:
+    """Puts merged tuples together from their parts, and drops the parts' names."""
+    for name in names:
+        binding = env.get(name)
+        if type(binding) is Sequence and any(type(item) is PartOf for item in binding.items):
+            rebuild_sequences(env, [item.name for item in binding.items if type(item) is PartOf])
+            items = [env.pop(item.name, Static(None)) if type(item) is PartOf else item for item in binding.items]
+            env[name] = Sequence(items, binding.is_list, binding.names)
+
+
+class _NoUnion(Exception):
+    pass
+
+
+def _is_value(walker: Walker, binding: Binding) -> bool:
+    if type(binding) in (Run, Slot):
+        return True
+    if type(binding) is Static:
+        return (
+            is_number(binding.value)
+            or protocol.matrix_constant(binding.value) is not None
+            or hasattr(binding.value, "dtype")
+        )
+    if type(binding) is Sequence:
+        return all(_is_value(walker, item) for item in binding.items) and bool(binding.items)
+    return type(binding) is Array and len(binding.prefix) > 0
+
+
+def unify(walker: Walker, bindings: list[Binding], node: ast.AST) -> tuple[Type, bool]:
+    """The type in which run-time values meet, and whether it is weak."""
+    facts: tuple[ScalarType, bool] | None = None
+    shape: tuple[int, ...] | None = None
+    for binding in bindings:
+        if not _is_value(walker, binding):
+            raise _NoUnion(" and ".join(dict.fromkeys(numbers.describe(b) for b in bindings)))
+        type_, weak = value_facts(walker, binding, node)
+        if shape is None or not shape:
+            if shape is not None and shape_of(type_) != shape:
+                raise _NoUnion(" and ".join(dict.fromkeys(numbers.describe(b) for b in bindings)))
+            shape = shape_of(type_)
+        elif shape_of(type_) != shape:
+            raise _NoUnion(" and ".join(dict.fromkeys(numbers.describe(b) for b in bindings)))
+        mine = (scalar_of(type_), weak)
+        facts = mine if facts is None else numbers.join(walker, facts, mine)
+    assert facts is not None and shape is not None
+    scalar, weak = facts
+    if shape:
+        from quadrants.ir.types import matrix_type
+
+        return matrix_type(scalar, shape), weak
+    return scalar, weak
+
+
+def value_facts(walker: Walker, binding: Binding, node: ast.AST) -> tuple[Type, bool]:
+    """Type and weakness of a value binding, without leaving code."""
+    if type(binding) is Run:
+        return binding.type, binding.weak
+    if type(binding) is Slot:
+        return binding.element, binding.weak
+    if type(binding) is Static and is_number(binding.value):
+        scalar = numbers.literal_scalar(walker, binding.value)
+        return scalar, scalar is not u1
+    _, run = walker.trial(lambda: numbers.to_run(walker, binding, node))
+    return run.type, run.weak
+
+
+def _value_on(walker: Walker, path: Path, binding: Binding | None, type_: Type, node: ast.AST) -> Value:
+    with walker.inside(path.block):
+        if binding is None:
+            return walker.builder.constant(0, type_)
+        return convert_to(walker, binding, type_, node)
+
+
+def convert_to(walker: Walker, binding: Binding, type_: Type, node: ast.AST) -> Value:
+    """A value binding as a value of a type of its own shape."""
+    run = numbers.to_run(walker, binding, node)
+    if type(binding) is Static and is_number(binding.value):
+        return numbers.constant(walker, binding.value, type_)
+    return walker.builder.cast(run.value, scalar_of(type_))
+
+
+def append_yield(block: Block, values: list[Value], kind: str = "yield", location: Any = None) -> None:
+    block.ops.append(Op(kind, tuple(values), (), None, (), location))
+
+
+def carried_type(run: Run) -> Type:
+    return with_scalar(run.type, scalar_of(run.type))

@@ -1,0 +1,492 @@
+"""Numbers by the language's rules: weak and typed, joins, coercions, and the arithmetic operators over all bindings."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from quadrants.errors import QuadrantsTypeError
+from quadrants.frontend import protocol
+from quadrants.frontend.values import Array, Binding, Broken, Iteration, Run, Sequence, Slot, Static, is_number
+from quadrants.ir import evaluate
+from quadrants.ir.nodes import Value
+from quadrants.ir.types import (
+    MatrixType,
+    ScalarType,
+    Type,
+    f32,
+    f64,
+    i64,
+    matrix_type,
+    promote,
+    scalar_of,
+    scalar_types,
+    shape_of,
+    u1,
+    u64,
+    with_scalar,
+)
+
+if TYPE_CHECKING:
+    import ast
+
+    from quadrants.frontend.walker import Walker
+
+_scalar_of_numpy = {scalar.numpy: scalar for scalar in scalar_types if scalar.numpy is not None}
+
+
+def scalar_of_numpy(dtype: np.dtype) -> ScalarType | None:
+    """The scalar type of a NumPy dtype in native byte order, None if there is none."""
+    return _scalar_of_numpy.get(dtype)
+
+
+def literal_scalar(walker: Walker, value: float) -> ScalarType:
+    """The type that a Python number has by default; integers beyond it take i64, then u64."""
+    if type(value) is bool:
+        return u1
+    if type(value) is float:
+        return walker.default_float
+    scalar = walker.default_int
+    if scalar.minimum <= value <= scalar.maximum:
+        return scalar
+    return i64 if i64.minimum <= value <= i64.maximum else u64
+
+
+def constant(walker: Walker, value: Any, type_: Type) -> Value:
+    """A constant of any value type from a Python number, wrapped where the type is narrower."""
+    scalar = scalar_of(type_)
+    if not isinstance(value, tuple):
+        if scalar.is_float:
+            value = _float(value)
+        elif scalar.bits > 1:
+            value = (
+                int(evaluate.cast(scalar, np.float64(value), type=scalar))
+                if isinstance(value, float)
+                else evaluate.wrap(scalar, int(value))
+            )
+    return walker.builder.constant(value, type_)
+
+
+def _float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return float("inf") if value > 0 else float("-inf")
+
+
+def to_run(walker: Walker, binding: Binding, node: ast.AST) -> Run:
+    """The binding as a run-time value; an error if it is no number, vector or matrix."""
+    kind = type(binding)
+    if kind is Run:
+        return binding  # type: ignore[return-value]
+    if kind is Static:
+        run = static_to_run(walker, binding.value)  # type: ignore[attr-defined]
+        if run is not None:
+            return run
+    elif kind is Slot:
+        return Run(walker.builder.emit("load", binding.memory), binding.weak)  # type: ignore[attr-defined]
+    elif kind is Array:
+        return walker.load(binding, node)
+    elif kind is Sequence:
+        return sequence_to_matrix(walker, binding, node)  # type: ignore[arg-type]
+    raise walker.error(node, f"{describe(binding)} is not a number or vector", hint=_value_hint(binding))
+
+
+def _value_hint(binding: Binding) -> str:
+    if type(binding) is Static and binding.value is None:  # type: ignore[attr-defined]
+        return "a function that is used as a value must return one on every path"
+    return ""
+
+
+def static_to_run(walker: Walker, value: Any) -> Run | None:
+    """A Python object as a run-time value, None if it is none."""
+    if is_number(value):
+        return Run(constant(walker, value, literal_scalar(walker, value)), type(value) is not bool)
+    if isinstance(value, np.generic) and value.dtype in _scalar_of_numpy:
+        return Run(constant(walker, value.item(), _scalar_of_numpy[value.dtype]))
+    if isinstance(value, (int, float)):
+        return static_to_run(walker, float(value) if isinstance(value, float) else int(value))
+    matrix = protocol.matrix_constant(value)
+    if matrix is not None:
+        elements, shape, scalar = matrix
+        weak = scalar is None
+        if scalar is None:
+            scalar = walker.default_float if any(isinstance(e, float) for e in elements) else walker.default_int
+        values = [constant(walker, element, scalar) for element in elements]
+        return Run(walker.builder.emit("construct", *values, type=matrix_type(scalar, shape)), weak)
+    return None
+
+
+def join(walker: Walker, left: tuple[ScalarType, bool], right: tuple[ScalarType, bool]) -> tuple[ScalarType, bool]:
+    """The type where two meet, each given as (type, weak)."""
+    (a, a_weak), (b, b_weak) = left, right
+    if a_weak == b_weak:
+        return promote(a, b), a_weak
+    if b_weak:
+        a, b = b, a
+    # `a` is weak, `b` typed.
+    if b is u1:
+        return a, True
+    return (walker.default_float, False) if a.is_float and not b.is_float else (b, False)
+
+
+def _facts(run: Run) -> tuple[ScalarType, bool]:
+    return scalar_of(run.value.type), run.weak
+
+
+def coerce(walker: Walker, binding: Binding, run: Run, scalar: ScalarType) -> Value:
+    """`run` (made from `binding`) with the element type `scalar`; literals keep their full precision."""
+    if type(binding) is Static and is_number(binding.value):  # type: ignore[attr-defined]
+        return constant(walker, binding.value, scalar)  # type: ignore[attr-defined]
+    return walker.builder.cast(run.value, scalar)
+
+
+def convert(walker: Walker, binding: Binding, type_: Type, node: ast.AST) -> Value:
+    """The binding as a value of exactly that type: cast, and scalars spread over a matrix; the shapes must fit."""
+    if type(binding) is Sequence and shape_of(type_):
+        binding = sequence_to_matrix(walker, binding, node, scalar_of(type_))
+    run = to_run(walker, binding, node)
+    value = coerce(walker, binding, run, scalar_of(type_))
+    if value.type is type_:
+        return value
+    if not shape_of(value.type):
+        return walker.builder.splat(value, type_)
+    if sorted(shape_of(value.type)) == sorted((*shape_of(type_), 1)) or sorted((*shape_of(value.type), 1)) == sorted(
+        shape_of(type_)
+    ):
+        return reshape(walker, value, type_)
+    raise walker.error(node, "the shapes do not fit", found=describe(run), expected=str(type_), kind=QuadrantsTypeError)
+
+
+def reshape(walker: Walker, value: Value, type_: Type) -> Value:
+    return walker.builder.emit("construct", *elements(walker, value), type=type_)
+
+
+def elements(walker: Walker, value: Value) -> list[Value]:
+    """The scalars of a matrix value, row by row."""
+    builder = walker.builder
+    owner = value.owner
+    if getattr(owner, "kind", "") == "construct":
+        return list(owner.operands)  # type: ignore[union-attr]
+    if getattr(owner, "kind", "") == "splat":
+        return [owner.operands[0]] * value.type.count  # type: ignore[union-attr]
+    return [
+        builder.emit("extract", value, *map(builder.index, position)) for position in np.ndindex(*shape_of(value.type))
+    ]
+
+
+def sequence_to_matrix(walker: Walker, sequence: Sequence, node: ast.AST, scalar: ScalarType | None = None) -> Run:
+    """A list of numbers as a vector, a list of rows as a matrix."""
+    rows = [to_run(walker, item, node) for item in sequence.items]
+    shapes = {shape_of(row.type) for row in rows}
+    if not rows or len(shapes) != 1 or len(next(iter(shapes))) > 1:
+        raise walker.error(
+            node,
+            f"{describe(sequence)} does not make a vector or matrix",
+            hint="all elements must be numbers, or vectors of one length",
+            kind=QuadrantsTypeError,
+        )
+    weak = False
+    if scalar is None:
+        facts = _facts(rows[0])
+        for row in rows[1:]:
+            facts = join(walker, facts, _facts(row))
+        scalar, weak = facts
+        if scalar is u1 and weak:
+            scalar = walker.default_int
+    shape = (len(rows), *next(iter(shapes)))
+    parts: list[Value] = []
+    for item, row in zip(sequence.items, rows):
+        value = coerce(walker, item, row, scalar)
+        parts.extend(elements(walker, value) if len(shape) > 1 else [value])
+    return Run(walker.builder.emit("construct", *parts, type=matrix_type(scalar, shape)), weak)
+
+
+def meet(
+    walker: Walker, left: Binding, right: Binding, node: ast.AST, arithmetic: bool = True
+) -> tuple[Value, Value, bool]:
+    """Two operands brought to one type (see semantics: Numbers) and one shape; and whether the result is weak."""
+    a, b = to_run(walker, left, node), to_run(walker, right, node)
+    facts_a, facts_b = _facts(a), _facts(b)
+    if arithmetic:
+        facts_a, facts_b = _counted(walker, facts_a), _counted(walker, facts_b)
+    scalar, weak = join(walker, facts_a, facts_b)
+    return *_shaped(walker, coerce(walker, left, a, scalar), coerce(walker, right, b, scalar), node), weak
+
+
+def _counted(walker: Walker, facts: tuple[ScalarType, bool]) -> tuple[ScalarType, bool]:
+    """Truth values count as weak integers in arithmetic."""
+    return (walker.default_int, True) if facts[0] is u1 else facts
+
+
+def _shaped(walker: Walker, a: Value, b: Value, node: ast.AST) -> tuple[Value, Value]:
+    if a.type is b.type:
+        return a, b
+    if not shape_of(a.type):
+        return walker.builder.splat(a, b.type), b
+    if not shape_of(b.type):
+        return a, walker.builder.splat(b, a.type)
+    raise walker.error(
+        node,
+        "the shapes of the operands differ",
+        found=f"{a.type} and {b.type}",
+        expected="one shape, or a number with a vector",
+        kind=QuadrantsTypeError,
+    )
+
+
+def as_float(walker: Walker, binding: Binding, node: ast.AST) -> Run:
+    """A float operand: integers become the default float, weak ones a weak float."""
+    run = to_run(walker, binding, node)
+    scalar, weak = _facts(run)
+    if scalar.is_float:
+        return run
+    return Run(coerce(walker, binding, run, walker.default_float), weak or scalar is u1)
+
+
+_FOLD: dict[str, Callable[[Any, Any], Any]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "div": operator.truediv,
+    "floordiv": operator.floordiv,
+    "mod": operator.mod,
+    "pow": operator.pow,
+    "bit_and": operator.and_,
+    "bit_or": operator.or_,
+    "bit_xor": operator.xor,
+    "shl": operator.lshift,
+    "shr": operator.rshift,
+    "matmul": operator.matmul,
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+}
+_BITS = frozenset({"bit_and", "bit_or", "bit_xor"})
+
+
+def fold(kind: str, left: Any, right: Any) -> Static | None:
+    """The operator on two static objects by Python itself; None where Python raises and the kernel has a meaning."""
+    try:
+        with np.errstate(all="ignore"):
+            return Static(_FOLD[kind](left, right))
+    except (ZeroDivisionError, OverflowError, ValueError, TypeError):
+        return None
+
+
+def binary(walker: Walker, kind: str, left: Binding, right: Binding, node: ast.AST) -> Binding:
+    """`left kind right` for an arithmetic or bit operator."""
+    if type(left) is Static and type(right) is Static:
+        folded = fold(kind, left.value, right.value)
+        if folded is not None and type(folded.value) is not complex:
+            return folded
+    if type(left) is Sequence or type(right) is Sequence:
+        joined = _sequence_operator(kind, left, right)
+        if joined is not None:
+            return joined
+    if kind == "matmul":
+        return matmul(walker, left, right, node)
+    if kind == "div":
+        return divide(walker, left, right, node)
+    if kind == "pow":
+        return power(walker, left, right, node)
+    a, b, weak = meet(walker, left, right, node, arithmetic=kind not in _BITS)
+    if kind in _BITS or kind in ("shl", "shr"):
+        _require_integers(walker, kind, a, b, node)
+    return Run(walker.builder.emit(kind, a, b), weak)
+
+
+def _require_integers(walker: Walker, kind: str, a: Value, b: Value, node: ast.AST) -> None:
+    if scalar_of(a.type).is_float:
+        raise walker.error(
+            node,
+            f"'{kind}' takes integers",
+            found=f"{a.type} and {b.type}",
+            hint="convert with int(x) or qd.cast(x, qd.i32)",
+            kind=QuadrantsTypeError,
+        )
+
+
+def _sequence_operator(kind: str, left: Binding, right: Binding) -> Binding | None:
+    """Tuples and lists: + joins, * repeats; everything else treats them as vectors."""
+    if kind == "add":
+        a, b = _as_items(left), _as_items(right)
+        if a is not None and b is not None:
+            return Sequence([*a, *b], isinstance(left, Sequence) and left.is_list)
+    if kind == "mul" and isinstance(left, Sequence) and isinstance(right, Static) and type(right.value) is int:
+        return Sequence(left.items * right.value, left.is_list)
+    return None
+
+
+def _as_items(binding: Binding) -> list[Binding] | None:
+    if isinstance(binding, Sequence):
+        return binding.items
+    if isinstance(binding, Static) and isinstance(binding.value, (tuple, list)):
+        return [Static(item) for item in binding.value]
+    return None
+
+
+def divide(walker: Walker, left: Binding, right: Binding, node: ast.AST) -> Run:
+    """True division: integers give the default float."""
+    a, b = to_run(walker, left, node), to_run(walker, right, node)
+    facts_a, facts_b = _counted(walker, _facts(a)), _counted(walker, _facts(b))
+    scalar, weak = join(walker, facts_a, facts_b)
+    if not scalar.is_float:
+        scalar = walker.default_float
+    x, y = _shaped(walker, coerce(walker, left, a, scalar), coerce(walker, right, b, scalar), node)
+    return Run(walker.builder.emit("div", x, y), weak)
+
+
+def power(walker: Walker, left: Binding, right: Binding, node: ast.AST) -> Run:
+    """`left ** right`: small static exponents by multiplication; an integer to a static negative power is a float."""
+    exponent = right.value if type(right) is Static and is_number(right.value) else None
+    base = to_run(walker, left, node)
+    if exponent is not None and float(exponent).is_integer():
+        if exponent < 0 and not scalar_of(base.type).is_float:
+            base = Run(coerce(walker, left, base, walker.default_float), base.weak)
+            left = base
+        if type(exponent) is int and 0 <= abs(exponent) <= 8:
+            return _small_power(walker, _counted_run(walker, base), exponent)
+    a, b, weak = meet(walker, left, right, node)
+    return Run(walker.builder.emit("pow", a, b), weak)
+
+
+def _counted_run(walker: Walker, run: Run) -> Run:
+    return Run(walker.builder.cast(run.value, walker.default_int), True) if scalar_of(run.type) is u1 else run
+
+
+def _small_power(walker: Walker, base: Run, exponent: int) -> Run:
+    builder = walker.builder
+    if exponent == 0:
+        return Run(builder.constant(1, base.type), base.weak)
+    square, count, result = base.value, abs(exponent), None
+    while count:
+        if count & 1:
+            result = square if result is None else builder.emit("mul", result, square)
+        count >>= 1
+        if count:
+            square = builder.emit("mul", square, square)
+    assert result is not None
+    return Run(result if exponent > 0 else builder.emit("div", builder.constant(1, base.type), result), base.weak)
+
+
+def matmul(walker: Walker, left: Binding, right: Binding, node: ast.AST) -> Run:
+    a, b = to_run(walker, left, node), to_run(walker, right, node)
+    scalar, weak = join(walker, _counted(walker, _facts(a)), _counted(walker, _facts(b)))
+    x, y = coerce(walker, left, a, scalar), coerce(walker, right, b, scalar)
+    shape_x, shape_y = shape_of(x.type), shape_of(y.type)
+    if not shape_x or not shape_y or shape_x[-1] != shape_y[0]:
+        raise walker.error(
+            node,
+            "these do not multiply as matrices",
+            found=f"{x.type} @ {y.type}",
+            expected="(n, k) @ (k, m), (n, k) @ (k,) or (k,) @ (k, m)",
+            kind=QuadrantsTypeError,
+        )
+    if len(shape_x) == 1 and len(shape_y) == 1:
+        return Run(walker.builder.emit("reduce_add", walker.builder.emit("mul", x, y)), weak)
+    return Run(walker.builder.emit("matmul", x, y), weak)
+
+
+def compare(walker: Walker, kind: str, left: Binding, right: Binding, node: ast.AST) -> Binding:
+    """One comparison; u1, elementwise on vectors."""
+    if type(left) is Static and type(right) is Static:
+        folded = fold(kind, left.value, right.value)
+        if folded is not None:
+            return folded
+    if isinstance(left, (Sequence, Static)) and isinstance(right, (Sequence, Static)) and kind in ("eq", "ne"):
+        a, b = _as_items(left), _as_items(right)
+        if a is not None and b is not None and len(a) != len(b):
+            return Static(kind == "ne")
+    a, b, _ = meet(walker, left, right, node, arithmetic=False)
+    return Run(walker.builder.emit(kind, a, b))
+
+
+def negate(walker: Walker, operand: Binding, node: ast.AST) -> Binding:
+    if type(operand) is Static and (is_number(operand.value) or isinstance(operand.value, np.generic)):
+        return Static(-operand.value)
+    run = _counted_run(walker, to_run(walker, operand, node))
+    return Run(walker.builder.emit("neg", run.value), run.weak)
+
+
+def invert(walker: Walker, operand: Binding, node: ast.AST) -> Binding:
+    if type(operand) is Static and isinstance(operand.value, (int, np.generic)):
+        return Static(~operand.value)
+    run = to_run(walker, operand, node)
+    _require_integers(walker, "~", run.value, run.value, node)
+    return Run(walker.builder.emit("bit_not", run.value), run.weak)
+
+
+def truth(walker: Walker, binding: Binding, node: ast.AST) -> Binding:
+    """The truth of a value as a u1 scalar, or Static(bool)."""
+    if type(binding) is Static and protocol.matrix_constant(binding.value) is None:
+        return Static(bool(binding.value))
+    if type(binding) is Sequence:
+        return Static(bool(binding.items))
+    run = to_run(walker, binding, node)
+    if shape_of(run.type):
+        raise walker.error(
+            node,
+            "the truth of a vector is ambiguous",
+            found=str(run.type),
+            hint="use .any() or .all()",
+            kind=QuadrantsTypeError,
+        )
+    return run if run.type is u1 else Run(walker.builder.cast(run.value, u1))
+
+
+def describe(binding: Binding) -> str:
+    """What a binding is, for messages."""
+    if type(binding) is Run:
+        shape = shape_of(binding.type)
+        scalar = scalar_of(binding.type)
+        what = {
+            0: "a number",
+            1: f"a vector of {shape[0] if shape else 0}",
+            2: f"a matrix of {'x'.join(map(str, shape))}",
+        }[len(shape)]
+        return f"{what} ({scalar})"
+    if type(binding) is Slot:
+        return describe(Run(Value(binding.element)))
+    if type(binding) is Array:
+        left = binding.type.rank - len(binding.prefix)
+        return (
+            f"an array of {binding.type.scalar} with {left} axes left"
+            if left
+            else f"an element ({binding.type.scalar})"
+        )
+    if type(binding) is Sequence:
+        return f"a {'list' if binding.is_list else 'tuple'} of {len(binding.items)}"
+    if type(binding) is Iteration:
+        return f"a loop range ({binding.kind})"
+    if type(binding) is Static:
+        value = binding.value
+        return (
+            f"{type(value).__name__} {str(value)[:60]!s}"
+            if is_number(value) or value is None or isinstance(value, str)
+            else f"an object of type {type(value).__name__}"
+        )
+    if type(binding) is Broken:
+        return "a name without one meaning here"
+    return type(binding).__name__
+
+
+def default_type(walker: Walker, run: Run) -> Type:
+    """The type that a value has once it stops being weak."""
+    scalar = scalar_of(run.type)
+    if run.weak:
+        scalar = walker.default_float if scalar.is_float else scalar if scalar is i64 else walker.default_int
+    return with_scalar(run.type, scalar)
+
+
+def is_matrix(type_: Type) -> bool:
+    return type(type_) is MatrixType
+
+
+FLOATS = (f32, f64)

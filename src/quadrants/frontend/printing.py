@@ -1,0 +1,115 @@
+"""`print`: static text and run-time values with Python's format specifications."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Any
+
+from quadrants.frontend import numbers
+from quadrants.frontend.calls import Arguments
+from quadrants.frontend.expressions import evaluate
+from quadrants.frontend.values import Binding, Sequence, Static
+from quadrants.ir.nodes import Value
+from quadrants.ir.types import shape_of
+
+if TYPE_CHECKING:
+    from quadrants.frontend.walker import Walker
+
+__all__ = ["emit_print"]
+
+
+class _Text:
+    """The pieces of text between values, the values, and their format specifications."""
+
+    def __init__(self) -> None:
+        self.pieces: list[str] = [""]
+        self.values: list[Value] = []
+        self.specs: list[str] = []
+
+    def text(self, text: str) -> None:
+        self.pieces[-1] += text
+
+    def value(self, value: Value, spec: str) -> None:
+        self.values.append(value)
+        self.specs.append(spec)
+        self.pieces.append("")
+
+
+def emit_print(walker: Walker, arguments: Arguments, node: ast.AST) -> None:
+    separator, end = " ", "\n"
+    for name, binding in arguments.keywords.items():
+        if name not in ("sep", "end", "flush") or type(binding) is not Static:
+            raise walker.error(node, f"print takes sep and end in a kernel, not {name}")
+        if name == "sep":
+            separator = str(binding.value)
+        elif name == "end":
+            end = str(binding.value)
+    text = _Text()
+    for position, binding in enumerate(arguments.positional):
+        if position:
+            text.text(separator)
+        _add(walker, text, binding, "", node)
+    text.text(end)
+    walker.builder.op("print", *text.values, format=tuple(text.pieces), specs=tuple(text.specs))
+
+
+def _add(walker: Walker, text: _Text, binding: Binding, spec: str, node: ast.AST) -> None:
+    if type(binding) is Formatted:
+        for part in binding.parts:
+            text.text(part) if isinstance(part, str) else _add(walker, text, part[0], part[1], node)
+    elif type(binding) is Static:
+        text.text(format(binding.value, spec))
+    elif type(binding) is Sequence:
+        text.text("[" if binding.is_list else "(")
+        for position, item in enumerate(binding.items):
+            text.text(", " if position else "")
+            _add(walker, text, item, spec, node)
+        text.text("]" if binding.is_list else ",)" if len(binding.items) == 1 else ")")
+    else:
+        _add_value(walker, text, numbers.to_run(walker, binding, node).value, spec)
+
+
+def _add_value(walker: Walker, text: _Text, value: Value, spec: str) -> None:
+    shape = shape_of(value.type)
+    if not shape:
+        text.value(value, spec)
+        return
+    elements = iter(numbers.elements(walker, value))
+    text.text("[")
+    for row in range(shape[0]):
+        text.text(", " if row else "")
+        if len(shape) == 1:
+            text.value(next(elements), spec)
+            continue
+        text.text("[")
+        for column in range(shape[1]):
+            text.text(", " if column else "")
+            text.value(next(elements), spec)
+        text.text("]")
+    text.text("]")
+
+
+class Formatted(Binding):
+    """An f-string or a formatted text: pieces of text and (binding, format specification)."""
+
+    __slots__ = ("parts",)
+
+    def __init__(self, parts: list[Any]) -> None:
+        self.parts = parts
+
+
+def formatted(walker: Walker, node: ast.JoinedStr) -> Formatted | Static:
+    """An f-string as a binding; static where all in it is."""
+    parts: list[Any] = []
+    for part in node.values:
+        if isinstance(part, ast.Constant):
+            parts.append(str(part.value))
+            continue
+        assert isinstance(part, ast.FormattedValue)
+        spec = formatted(walker, part.format_spec) if isinstance(part.format_spec, ast.JoinedStr) else Static("")
+        if type(spec) is not Static:
+            raise walker.error(node, "a format specification must be known at compile time")
+        parts.append((evaluate(walker, part.value), spec.value))
+    if all(isinstance(part, str) or type(part[0]) is Static for part in parts):
+        return Static("".join(part if isinstance(part, str) else format(part[0].value, part[1]) for part in parts))
+    return Formatted(parts)

@@ -1,0 +1,187 @@
+"""Results of functions and kernels: all returns brought to one shape and type."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Any
+
+from quadrants.errors import QuadrantsSyntaxError, QuadrantsTypeError
+from quadrants.frontend import numbers, protocol
+from quadrants.frontend.merge import append_yield, same_static, unify, value_facts
+from quadrants.frontend.values import Array, Binding, Run, Sequence, Slot, Static, is_number
+from quadrants.ir.nodes import Block, Op, Value
+from quadrants.ir.types import ScalarType, Type, matrix_type, scalar_of
+
+if TYPE_CHECKING:
+    from quadrants.frontend.walker import Walker
+
+__all__ = ["Result", "settle_returns"]
+
+
+class Result:
+    """The shape of a result: `shape` is a tree of ('static', binding) | ('run', type, weak) | ('sequence', …); template
+    parameters that come back follow the result proper."""
+
+    __slots__ = ("shape", "templates", "types")
+
+    def __init__(self, shape: Any, templates: tuple[Any, ...] = ()) -> None:
+        self.shape = shape
+        self.templates = templates
+        self.types: tuple[Type, ...] = tuple(_types(shape)) + tuple(t for shape in templates for t in _types(shape))
+
+    @classmethod
+    def of_scalar(cls, scalar: ScalarType) -> Result:
+        return cls(("run", scalar, False))
+
+    def rebuild(self, values: list[Value]) -> tuple[Binding, list[Binding]]:
+        supply = iter(values)
+        return _rebuild(self.shape, supply), [_rebuild(shape, supply) for shape in self.templates]
+
+
+def _types(shape: Any) -> Any:
+    if shape[0] == "run":
+        yield shape[1]
+    elif shape[0] == "sequence":
+        for part in shape[1]:
+            yield from _types(part)
+
+
+def _rebuild(shape: Any, values: Any) -> Binding:
+    if shape[0] == "run":
+        return Run(next(values), shape[2])
+    if shape[0] == "sequence":
+        return Sequence([_rebuild(part, values) for part in shape[1]], shape[2], shape[3])
+    return shape[1]
+
+
+def settle_returns(walker: Walker, wish: protocol.Annotation | None, harden: bool = False) -> Result:
+    """Appends the `return` operations, with what is returned cast to the common types. `harden`: weak results take
+    their default types (kernels)."""
+    node = walker.node
+    bindings = [_valued(walker, entry) for entry in walker.returns]
+    if not bindings:
+        return Result(("static", Static(None)))
+    shape = _shape(walker, bindings, node)
+    if wish is not None and shape[0] == "run":
+        shape = _annotated(walker, shape, wish)
+    if harden:
+        shape = _hardened(walker, shape)
+    templates = tuple(
+        _shape(walker, [entry[2][position] for entry in walker.returns], node)
+        for position in range(len(walker.template_names))
+    )
+    result = Result(shape, templates)
+    for (block, _, template_values, at), binding in zip(walker.returns, bindings):
+        with walker.inside(block):
+            walker.builder.location = None
+            if at is not None:
+                walker.at(at)
+            values = list(_values(walker, shape, binding, at or node))
+            for part, value in zip(templates, template_values):
+                values.extend(_values(walker, part, value, at or node))
+            append_yield(block, values, "return", walker.builder.location)
+    sink_returns(walker.function.body, result.types)
+    return result
+
+
+def sink_returns(block: Block, types: tuple[Type, ...]) -> None:
+    """Where both branches of an `if` that ends a block return, the `if` yields the results and the block returns them:
+    so a function has one return at its end wherever it can, and can be inlined."""
+    for op in block.ops:
+        for region in op.regions:
+            sink_returns(region, types)
+    last = block.ops[-1] if block.ops else None
+    if (
+        last is None
+        or last.kind != "if"
+        or any(not region.ops or region.ops[-1].kind != "return" for region in last.regions)
+    ):
+        return
+    for region in last.regions:
+        region.ops[-1].kind = "yield"
+    op = Op("if", last.operands, types, {"types": types}, last.regions, last.location)
+    block.ops[-1] = op
+    append_yield(block, op.results, "return", last.location)
+
+
+def _valued(walker: Walker, entry: Any) -> Binding:
+    """The returned binding with elements and views read where the return stands."""
+    block, binding, _, at = entry
+    with walker.inside(block):
+        return _read(walker, binding, at)
+
+
+def _read(walker: Walker, binding: Binding, at: Any) -> Binding:
+    if type(binding) is Sequence:
+        return Sequence([_read(walker, item, at) for item in binding.items], binding.is_list, binding.names)
+    if type(binding) in (Array, Slot):
+        if type(binding) is Array and not binding.prefix:
+            raise walker.error(
+                at,
+                "a function cannot return an array",
+                hint="write to it in place, or return its elements",
+                kind=QuadrantsTypeError,
+            )
+        return numbers.to_run(walker, binding, at)
+    return binding
+
+
+def _shape(walker: Walker, bindings: list[Binding], node: ast.AST) -> Any:
+    first = bindings[0]
+    if all(same_static(first, other) for other in bindings[1:]) and not isinstance(first, (Run, Sequence)):
+        if not (
+            type(first) is Static
+            and (is_number(first.value) or protocol.matrix_constant(first.value) is not None)
+            and walker.is_kernel
+        ):
+            return ("static", first)
+    if all(type(binding) is Sequence for binding in bindings):
+        lengths = {len(binding.items) for binding in bindings}  # type: ignore[attr-defined]
+        if len(lengths) == 1:
+            parts = tuple(
+                _shape(walker, [binding.items[position] for binding in bindings], node)
+                for position in range(lengths.pop())
+            )  # type: ignore[attr-defined]
+            return ("sequence", parts, first.is_list, first.names)  # type: ignore[attr-defined]
+    try:
+        type_, weak = unify(walker, bindings, node) if len(bindings) > 1 else value_facts(walker, first, node)
+    except QuadrantsSyntaxError:
+        raise
+    except Exception as reason:
+        if type(reason).__name__ != "_NoUnion":
+            raise
+        raise walker.error(
+            walker.returns[0][3] or node,
+            f"the returns differ in kind: {reason}",
+            hint="return the same kind of value on every path",
+            kind=QuadrantsTypeError,
+        ) from None
+    return ("run", type_, weak)
+
+
+def _annotated(walker: Walker, shape: Any, wish: protocol.Annotation) -> Any:
+    scalar = {"int": walker.default_int, "float": walker.default_float}.get(wish.kind, wish.scalar)
+    if scalar is None:
+        return shape
+    from quadrants.ir.types import with_scalar
+
+    target = matrix_type(scalar, wish.shape) if wish.kind == "matrix" else with_scalar(shape[1], scalar)
+    return ("run", target, False)
+
+
+def _hardened(walker: Walker, shape: Any) -> Any:
+    if shape[0] == "run":
+        return ("run", numbers.default_type(walker, Run(Value(shape[1]), shape[2])), False)
+    if shape[0] == "sequence":
+        return ("sequence", tuple(_hardened(walker, part) for part in shape[1]), shape[2], shape[3])
+    return shape
+
+
+def _values(walker: Walker, shape: Any, binding: Binding, node: ast.AST) -> Any:
+    if shape[0] == "run":
+        run = numbers.to_run(walker, binding, node)
+        value = numbers.coerce(walker, binding, run, scalar_of(shape[1]))
+        yield value if value.type is shape[1] else numbers.convert(walker, Run(value), shape[1], node)
+    elif shape[0] == "sequence":
+        for part, item in zip(shape[1], binding.items):  # type: ignore[attr-defined]
+            yield from _values(walker, part, item, node)

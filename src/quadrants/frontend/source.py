@@ -1,0 +1,84 @@
+"""Python functions to syntax trees: files, notebooks, everything that keeps its source where `linecache` finds it."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import types
+from typing import Any
+
+from quadrants.errors import QuadrantsSyntaxError, SourceLocation
+from quadrants.ir.nodes import Location
+
+__all__ = ["FunctionSource", "function_source", "place", "source_location"]
+
+_trees: dict[tuple[str, int], dict[int, list[Any]]] = {}
+_sources: dict[types.CodeType, FunctionSource] = {}
+
+
+class FunctionSource:
+    """The syntax tree of one function and where it stands."""
+
+    __slots__ = ("file", "node", "parameters")
+
+    def __init__(self, file: str, node: ast.FunctionDef | ast.Lambda) -> None:
+        self.file = file
+        self.node = node
+        self.parameters = node.args
+
+
+def _definitions(file: str, module_globals: dict[str, Any] | None) -> dict[int, list[Any]]:
+    """All function definitions of a file by their first line (that of the first decorator)."""
+    lines = linecache.getlines(file, module_globals)
+    key = (file, hash("".join(lines)))
+    found = _trees.get(key)
+    if found is None:
+        found = {}
+        for node in ast.walk(ast.parse("".join(lines), file)):
+            if isinstance(node, ast.FunctionDef):
+                first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+                found.setdefault(first, []).append(node)
+            elif isinstance(node, ast.Lambda):
+                found.setdefault(node.lineno, []).append(node)
+        _trees[key] = found
+    return found
+
+
+def function_source(function: types.FunctionType) -> FunctionSource:
+    """The source of a Python function; QuadrantsSyntaxError says why there is none."""
+    code = function.__code__
+    known = _sources.get(code)
+    if known is not None:
+        return known
+    candidates = _definitions(code.co_filename, function.__globals__).get(code.co_firstlineno, [])
+    wanted = ast.Lambda if function.__name__ == "<lambda>" else ast.FunctionDef
+    matching = [node for node in candidates if isinstance(node, wanted)]
+    if wanted is ast.FunctionDef:
+        matching = [node for node in matching if node.name == code.co_name]
+    if len(matching) != 1:
+        raise QuadrantsSyntaxError(
+            f"the source of {function.__qualname__} is not to be had ({code.co_filename}, line {code.co_firstlineno}): "
+            + (
+                "several lambdas stand on that line; define it with `def`"
+                if matching
+                else "it was typed into a plain prompt, or the file is gone; put the function in a file or a notebook cell"
+            )
+        )
+    _sources[code] = FunctionSource(code.co_filename, matching[0])
+    return _sources[code]
+
+
+def place(file: str, node: ast.AST) -> Location:
+    """The IR location of a syntax node."""
+    end = node.end_col_offset if node.end_lineno == node.lineno else 0  # type: ignore[attr-defined]
+    return Location(file, node.lineno, node.col_offset, end or 0)  # type: ignore[attr-defined]
+
+
+def source_location(location: Location | None) -> SourceLocation | None:
+    """An IR location with the text of its line, for messages."""
+    if location is None:
+        return None
+    text = linecache.getline(location.file, location.line).rstrip("\n")
+    column = len(text.encode()[: location.column].decode(errors="ignore"))
+    end = len(text.encode()[: location.end_column].decode(errors="ignore")) if location.end_column else None
+    return SourceLocation(location.file, location.line, column, end, text)

@@ -1,0 +1,151 @@
+"""What a Python name or expression stands for while a function is compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from quadrants.ir.nodes import Value
+from quadrants.ir.types import ArrayType, MatrixType, Type
+
+__all__ = [
+    "Array",
+    "Binding",
+    "BoundMethod",
+    "Broken",
+    "Iteration",
+    "Run",
+    "Sequence",
+    "Slot",
+    "Static",
+    "is_number",
+]
+
+
+class Binding:
+    """Base of all that a name can be bound to."""
+
+    __slots__ = ()
+
+
+class Static(Binding):
+    """A Python object known at compile time. Numbers are weak."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+class Run(Binding):
+    """A scalar or matrix computed at run time; `weak` ones take the other operand's type."""
+
+    __slots__ = ("value", "weak")
+
+    def __init__(self, value: Value, weak: bool = False) -> None:
+        self.value = value
+        self.weak = weak
+
+    @property
+    def type(self) -> Type:
+        return self.value.type
+
+
+class Slot(Binding):
+    """A local matrix that lives in private memory because it is indexed at run time."""
+
+    __slots__ = ("element", "memory", "weak")
+
+    def __init__(self, memory: Value, element: MatrixType, weak: bool) -> None:
+        self.memory = memory
+        self.element = element
+        self.weak = weak
+
+
+class Array(Binding):
+    """An array, or the part of it that `prefix` indices reach.
+
+    `kind`: 'numpy' (a partial index is a view), 'ndarray' or 'field' (elements are values). `domain`: how many axes the
+    user indexes (rank less the element's axes). `offset`: what a field's indices start at. `origin`: the parameter it came
+    in by, for asking static sizes; `example`: the Python object of the first call.
+    """
+
+    __slots__ = ("domain", "example", "kind", "offset", "origin", "prefix", "value")
+
+    def __init__(
+        self,
+        value: Value,
+        kind: str,
+        domain: int,
+        prefix: tuple[Value, ...] = (),
+        offset: tuple[int, ...] = (),
+        origin: Any = None,
+        example: Any = None,
+    ) -> None:
+        self.value = value
+        self.kind = kind
+        self.domain = domain
+        self.prefix = prefix
+        self.offset = offset
+        self.origin = origin
+        self.example = example
+
+    @property
+    def type(self) -> ArrayType:
+        return self.value.type  # type: ignore[return-value]
+
+    @property
+    def is_view(self) -> bool:
+        """Whether a name bound to this stays a window on the array (NumPy), rather than a copy of the element."""
+        return self.kind == "numpy" and len(self.prefix) < self.type.rank
+
+    def extended(self, indices: tuple[Value, ...]) -> Array:
+        return Array(self.value, self.kind, self.domain, self.prefix + indices, self.offset, self.origin, self.example)
+
+
+class Sequence(Binding):
+    """A tuple or list of bindings; `names` for a named tuple or a namespace of members."""
+
+    __slots__ = ("is_list", "items", "names")
+
+    def __init__(self, items: list[Binding], is_list: bool = False, names: tuple[str, ...] = ()) -> None:
+        self.items = items
+        self.is_list = is_list
+        self.names = names
+
+
+class Iteration(Binding):
+    """Something that a `for` can run over: 'range', 'ndrange', 'domain', 'enumerate', 'zip', 'reversed'."""
+
+    __slots__ = ("grouped", "kind", "parts")
+
+    def __init__(self, kind: str, parts: list[Any], grouped: bool = False) -> None:
+        self.kind = kind
+        self.parts = parts
+        self.grouped = grouped
+
+
+class BoundMethod(Binding):
+    """A method of a run-time value: calling it runs `handler(walker, owner, arguments, keywords, node)`."""
+
+    __slots__ = ("handler", "name", "owner")
+
+    def __init__(self, owner: Binding, name: str, handler: Callable[..., Binding]) -> None:
+        self.owner = owner
+        self.name = name
+        self.handler = handler
+
+
+class Broken(Binding):
+    """A name that cannot be used here; reading it raises the error that `explain` makes."""
+
+    __slots__ = ("explain",)
+
+    def __init__(self, explain: Callable[[Any], Exception]) -> None:
+        self.explain = explain
+
+
+def is_number(value: object) -> bool:
+    """Whether a static object is a plain number (bool, int, float)."""
+    kind = type(value)
+    return kind is int or kind is float or kind is bool

@@ -1,0 +1,167 @@
+"""From a program and its arguments to what the launcher needs: argument tables, guards, results."""
+
+from __future__ import annotations
+
+import inspect
+import linecache
+import sys
+from typing import TYPE_CHECKING, Any
+
+from quadrants.frontend import protocol
+from quadrants.frontend.arguments import Argument, as_numpy
+from quadrants.ir.types import ArrayType, MatrixType, ScalarType, u1
+from quadrants.program import Program
+from quadrants.runtime import launch
+
+if TYPE_CHECKING:
+    from quadrants.lang.kernel import Kernel
+
+__all__ = ["install", "show_notices"]
+
+# A kernel that ran longer than this lets other Python threads run meanwhile (seconds).
+LONG_RUN = 1e-3
+
+
+def install(
+    kernel: Kernel, program: Program, described: list[tuple[str, Argument]], seconds: float, fresh: bool
+) -> None:
+    """Lets later calls with such arguments be launched directly, where the tables can say what they need."""
+    if not launch.is_native() or program.interpreter is not None or program.prints or program.live_numbers:
+        kernel._uninstall()
+        return
+    specs = _specs(program, described)
+    if specs is None:
+        return
+    binding = launch.Binding(
+        program.entry,
+        program.template,
+        specs,
+        [_guard(guard) for guard in program.guards],
+        _result(program),
+        [name for name, _ in described],
+        release_gil=not fresh and seconds > LONG_RUN,
+        keep_alive=program,
+        defaults=_defaults(kernel, described),
+        check_overlap=not program.may_alias,
+        ranges=_ranges(program),
+    )
+    from quadrants.lang.kernel import FAST_FORMS
+
+    recent = [
+        (known, old)
+        for known, old in kernel._recent
+        if known is not program and all(guard.holds() for guard in known.guards)
+    ]
+    if not _same_result(program, recent):
+        recent = []
+    kernel._recent = [(program, binding), *recent][:FAST_FORMS]
+    kernel._install(*[entry for _, entry in kernel._recent])
+
+
+def _same_result(program: Program, recent: list[tuple[Program, Any]]) -> bool:
+    """Results that Python unpacks are those of the last program: forms of different results are not mixed."""
+    return all(known.frame == program.frame for known, _ in recent) or not program.frame.result_types
+
+
+def _specs(program: Program, described: list[tuple[str, Argument]]) -> list[launch.ArgumentSpec] | None:
+    specs: list[launch.ArgumentSpec] = []
+    position = 0
+    for _, argument in described:
+        if argument.kind == "static":
+            specs.append(launch.IdentityArgument(argument.value))
+            continue
+        if argument.kind == "sequence":
+            return None
+        spec = _array(program, argument, position) if argument.kind == "array" else _number(program, argument, position)
+        if spec is None:
+            return None
+        specs.append(spec)
+        position += 1
+    return specs
+
+
+def _array(program: Program, argument: Argument, position: int) -> launch.ArgumentSpec | None:
+    offset, type_ = program.frame.parameters[position], program.frame.parameter_types[position]
+    assert type(type_) is ArrayType
+    written = ("argument", position) in program.written
+    if protocol.is_storage(argument.value):
+        return launch.StorageArgument(
+            offset, type(argument.value), argument.value._array_type, type_.rank, type_.scalar.bytes, written
+        )
+    array = as_numpy(argument.value)
+    if type(argument.value) is not type(array):
+        return None
+    first = type_.rank - len(type_.trailing)
+    sizes = tuple((first + axis, size) for axis, size in enumerate(type_.trailing))
+    return launch.ArrayArgument(offset, array.dtype, type_.rank, type_.layout == "C", written, sizes)
+
+
+def _number(program: Program, argument: Argument, position: int) -> launch.ArgumentSpec | None:
+    offset, type_ = program.frame.parameters[position], program.frame.parameter_types[position]
+    if type(type_) is MatrixType:
+        return None
+    assert type(type_) is ScalarType
+    if type_ is u1:
+        return launch.BooleanArgument(offset)
+    plain = type(argument.value)
+    if plain is float and type_.bits >= 32:
+        return launch.FloatArgument(offset, type_.bits, integers_too=not argument.weak)
+    if plain is int and type_.is_float:
+        return launch.FloatArgument(offset, type_.bits, integers_too=True) if type_.bits >= 32 else None
+    if plain is int:
+        return launch.IntegerArgument(offset, type_.bits, type_.is_signed)
+    if hasattr(argument.value, "dtype") and type_.numpy is not None and plain is type_.numpy.type:
+        return launch.ScalarArgument(offset, plain)
+    return None
+
+
+def _guard(guard: Any) -> Any:
+    if guard.key is None:
+        return launch.CellGuard(guard.container, guard.value)
+    return launch.Guard(guard.container, guard.key, guard.value)
+
+
+def _result(program: Program) -> launch.ResultSpec | None:
+    if not program.frame.result_types:
+        shape = program.result.shape
+        return None if shape[0] == "static" and shape[1].value is None else launch.ResultSpec("python")
+    only = program.frame.result_types[0]
+    if program.result.shape[0] == "run" and type(only) is ScalarType and only.name not in ("f16", "bf16"):
+        return launch.ResultSpec(only.name, program.frame.results[0])
+    return launch.ResultSpec("python")
+
+
+def _defaults(kernel: Kernel, described: list[tuple[str, Argument]]) -> tuple[Any, ...]:
+    parameters = [kernel._signature.parameters[name] for name, _ in described]
+    return tuple(parameter.default for parameter in parameters if parameter.default is not inspect.Parameter.empty)
+
+
+def _ranges(program: Program) -> list[tuple[int, int, bool]]:
+    from quadrants.lang.kernel import _span
+
+    ranges = []
+    for source in program.captured:
+        if protocol.is_array(source):
+            low, high = _span(source)
+            ranges.append((low, high - low, ("array", id(source)) in program.written))
+    return ranges
+
+
+_shown: set[str] = set()
+
+
+def show_notices(program: Program) -> None:
+    """Tells once of a loop that runs in order although it stands at the top level."""
+    for notice in program.notices:
+        if notice.pass_name != "parallelise":
+            continue
+        lines = [f"[Quadrants] {notice.text}"]
+        for location in notice.locations:
+            if location is not None:
+                lines.append(
+                    f"  {location.file}:{location.line}: {linecache.getline(location.file, location.line).strip()}"
+                )
+        text = "\n".join(lines)
+        if text not in _shown:
+            _shown.add(text)
+            print(text, file=sys.stderr)

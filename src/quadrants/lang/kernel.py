@@ -1,0 +1,320 @@
+"""`qd.kernel` and `qd.func`: Python functions that are compiled when they are called."""
+
+from __future__ import annotations
+
+import inspect
+import threading
+import time
+import types
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from quadrants import compiler, knobs
+from quadrants.errors import QuadrantsCompilationError, QuadrantsRuntimeError, QuadrantsSyntaxError
+from quadrants.frontend import protocol
+from quadrants.frontend.arguments import Argument, as_numpy, describe_argument
+from quadrants.frontend.functions import resolve_annotation
+from quadrants.ir.types import ArrayType
+from quadrants.lang import bindings
+from quadrants.lang.report import report_text
+from quadrants.program import Program, failure
+from quadrants.runtime import launch
+
+__all__ = ["Func", "Kernel", "func", "kernel", "pyfunc"]
+
+_kernels: weakref.WeakSet[Kernel] = weakref.WeakSet()
+_lock = threading.RLock()
+# How many compiled forms the launcher tries before the slow path.
+FAST_FORMS = 4
+
+
+class Kernel(launch.NativeKernel):
+    """A Python function compiled for the types of its arguments at the first call with them.
+
+    Calling it runs the compiled form; `report()` tells what the compiler chose, `ir(stage)` shows the program.
+    """
+
+    __slots__ = ("__dict__", "__weakref__")
+    _is_kernel = True
+
+    def __init__(self, function: types.FunctionType) -> None:
+        self.function = function
+        self.__name__ = function.__name__
+        self.__qualname__ = function.__qualname__
+        self.__doc__ = function.__doc__
+        self.__module__ = function.__module__
+        self.__wrapped__ = function
+        self._signature = _checked_signature(function)
+        self._wishes = {
+            name: protocol.annotation(resolve_annotation(function, wish))
+            for name, wish in function.__annotations__.items()
+        }
+        self._programs: dict[Any, list[Program]] = {}
+        self._live_numbers: set[Any] = set()
+        self._recent: list[tuple[Program, Any]] = []
+        self._last: Program | None = None
+        self._messages: dict[int, Any] = {}
+        _kernels.add(self)
+
+    # Calls.
+
+    def _slow_call(self, arguments: tuple[Any, ...], keywords: dict[str, Any] | None) -> Any:
+        """A call that the installed forms do not cover: finds or compiles the program, runs it, installs it."""
+        bound = self._bind(arguments, keywords or {})
+        described = self._describe(bound)
+        leaves = [leaf for _, argument in described for leaf in argument.leaves()]
+        program, fresh = self._program(described, leaves)
+        values = [(leaf, leaf.value if leaf.kind == "array" else _leaf_value(leaf)) for leaf in leaves]
+        start = time.perf_counter()
+        try:
+            result = program.run(values)
+        finally:
+            self._last = program
+        bindings.install(self, program, described, time.perf_counter() - start, fresh)
+        return result
+
+    def _bind(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> dict[str, Any]:
+        try:
+            bound = self._signature.bind(*arguments, **keywords)
+        except TypeError as reason:
+            raise QuadrantsSyntaxError(f"{self.__name__}(): {_reworded(str(reason))}") from None
+        bound.apply_defaults()
+        return bound.arguments
+
+    def _describe(self, bound: dict[str, Any]) -> list[tuple[str, Argument]]:
+        state = knobs.current
+        found = []
+        for name, value in bound.items():
+            argument = describe_argument(name, value, self._wishes.get(name), state.default_int, state.default_float)
+            _attach(argument, value)
+            found.append((name, argument))
+        return found
+
+    def _program(self, described: list[tuple[str, Argument]], leaves: list[Argument]) -> tuple[Program, bool]:
+        state = knobs.current
+        key = (tuple(argument.key for _, argument in described), options_key(state))
+        with _lock:
+            programs = self._programs.setdefault(key, [])
+            for program in programs:
+                if program.fits(leaves) and (program.may_alias or not _overlap(program, leaves)):
+                    return program, False
+            self._note_changed_numbers(programs)
+            program = self._compile(described, leaves, state)
+            programs[:] = [known for known in programs if all(guard.holds() for guard in known.guards)]
+            programs.append(program)
+            return program, True
+
+    def _note_changed_numbers(self, programs: list[Program]) -> None:
+        """Captured numbers that changed become parameters: the next change costs no compile."""
+        for program in programs:
+            for guard in program.guards:
+                if not guard.holds() and type(guard.value) in (int, float):
+                    self._live_numbers.add((id(guard.container), guard.key))
+
+    def _compile(self, described: list[tuple[str, Argument]], leaves: list[Argument], state: knobs.State) -> Program:
+        try:
+            wish = self._wishes.get("return")
+            program = compiler.compile_kernel(self.function, described, state, self._live_numbers, wish)
+            if _overlap(program, leaves):
+                program = compiler.compile_kernel(
+                    self.function, described, state, self._live_numbers, wish, may_alias=True
+                )
+        except QuadrantsCompilationError as error:
+            if state.print_full_traceback:
+                raise
+            raise error.with_traceback(None) from None
+        program.remember_sizes(leaves)
+        self._messages.update(program.messages)
+        bindings.show_notices(program)
+        return program
+
+    def _failed(self, status: int) -> Any:
+        raise failure(self._messages, self.__name__)
+
+    def _unpack(self, frame: bytes) -> Any:
+        assert self._last is not None
+        return self._last.unpack(frame)
+
+    def _forget(self) -> None:
+        """Drops all compiled forms: after qd.init and qd.reset."""
+        self._uninstall()
+        self._programs.clear()
+        self._recent.clear()
+        self._live_numbers.clear()
+        self._last = None
+
+    # What users ask about.
+
+    def report(self) -> str:
+        """What the compiler made of the last call: tasks, choices and why, times. '' before the first call."""
+        return "" if self._last is None else report_text(self._last)
+
+    def result_types(self) -> list[str]:
+        """Names of the types of the last compiled form's results."""
+        return [] if self._last is None else [str(type_) for type_ in self._last.frame.result_types]
+
+    def ir(self, stage: str = "lowered") -> str:
+        """The text of the last compiled form's IR as it went to the target."""
+        from quadrants.ir.text import print_module
+
+        if self._last is None:
+            raise QuadrantsRuntimeError(f"{self.__name__} has not been called yet")
+        return print_module(self._last.module)
+
+    def assembly(self) -> str:
+        """The machine code of the last compiled form as text."""
+        if self._last is None or self._last.artifact is None:
+            raise QuadrantsRuntimeError(
+                f"{self.__name__} has no machine code: it has not been called, or runs on the reference target"
+            )
+        from quadrants.targets.llvm.x64.target import assembly
+
+        return assembly(self._last.artifact)
+
+    def __repr__(self) -> str:
+        return f"<quadrants kernel {self.__qualname__}>"
+
+
+def _leaf_value(leaf: Argument) -> Any:
+    return leaf.value
+
+
+def _attach(argument: Argument, value: Any) -> None:
+    """Gives every leaf of an argument the Python object it is read from."""
+    if argument.kind == "sequence":
+        parts = [getattr(value, name) for name in argument.names] if argument.names else list(value)
+        for child, part in zip(argument.children, parts):
+            _attach(child, part)
+    else:
+        argument.value = value
+
+
+def _reworded(reason: str) -> str:
+    return reason[0].upper() + reason[1:] if reason else reason
+
+
+def _checked_signature(function: types.FunctionType) -> inspect.Signature:
+    signature = inspect.signature(function)
+    for name, parameter in signature.parameters.items():
+        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            raise QuadrantsSyntaxError(f"kernel {function.__name__}: **{name} is not supported: name the parameters")
+    return signature
+
+
+def options_key(state: knobs.State) -> Any:
+    """The options that compiled code depends on."""
+    return (
+        state.epoch,
+        state.arch,
+        state.debug,
+        state.check_out_of_bound,
+        state.wraparound,
+        state.opt_level,
+        state.disable_passes,
+    )
+
+
+def _overlap(program: Program, leaves: list[Argument]) -> bool:
+    """Whether an array that the program writes shares memory with another of its arrays."""
+    spans: list[tuple[int, int, bool]] = []
+    for position, leaf in enumerate(leaves):
+        if type(leaf.type) is ArrayType:
+            spans.append((*_span(leaf.value), ("argument", position) in program.written))
+    for source in program.captured:
+        if protocol.is_array(source):
+            spans.append((*_span(source), ("array", id(source)) in program.written))
+    spans.sort()
+    furthest, written = -1, False
+    for low, high, writes in spans:
+        if low < furthest and (writes or written):
+            return True
+        if high > furthest:
+            furthest, written = high, writes
+        else:
+            written = written or writes
+    return False
+
+
+def _span(value: Any) -> tuple[int, int]:
+    array = as_numpy(value)
+    if array.size == 0:
+        return (0, 0)
+    return np.lib.array_utils.byte_bounds(array) if hasattr(np.lib, "array_utils") else np.byte_bounds(array)  # type: ignore[attr-defined]
+
+
+def kernel(
+    function: Callable[..., Any] | None = None,
+    *,
+    pure: Any = None,
+    fastcache: bool = False,
+    graph: bool = False,
+    checkpoints: bool = False,
+) -> Any:
+    """Decorate: compile the function when it is called, for the types of its arguments.
+
+    No annotations are needed; those of upstream are accepted (`qd.types.ndarray()`, `qd.template()`, dtypes). Arguments
+    are NumPy arrays (any strides, in place), torch CPU tensors, fields, ndarrays, numbers, vectors, tuples, dataclasses.
+    Loops at the top level run in parallel where their iterations are independent. Results are numbers, vectors, tuples.
+    `fastcache` and `pure` are accepted: every kernel is cached. QuadrantsSyntaxError for what is no plain function.
+    """
+    if graph or checkpoints:
+        raise QuadrantsSyntaxError("graph=True and checkpoints=True are not available in this release")
+    if function is None:
+        return kernel
+    if isinstance(function, Kernel):
+        return function
+    if not isinstance(function, types.FunctionType):
+        raise QuadrantsSyntaxError(f"qd.kernel takes a plain function, not {type(function).__name__}")
+    return Kernel(function)
+
+
+class Func:
+    """A function for kernels: compiled with the kernels that call it, once a set of argument types. Called from Python it
+    runs as plain Python."""
+
+    def __init__(self, function: types.FunctionType) -> None:
+        self.function = function
+        self.__name__ = function.__name__
+        self.__qualname__ = function.__qualname__
+        self.__doc__ = function.__doc__
+        self.__module__ = function.__module__
+        self.__wrapped__ = function
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        return self.function(*arguments, **keywords)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<quadrants function {self.__qualname__}>"
+
+
+def func(
+    function: Callable[..., Any] | None = None, *, is_real_function: bool = False, requires_top_level: bool = False
+) -> Any:
+    """Decorate: a function that kernels call. Optional: a plain Python function called from a kernel is compiled too."""
+    if function is None:
+        return func
+    if isinstance(function, (Func, Kernel)):
+        return function
+    return Func(function)  # type: ignore[arg-type]
+
+
+pyfunc = func
+
+
+def _plain(value: Any) -> Any:
+    return value.function if isinstance(value, (Func, Kernel)) else None
+
+
+def _forget_all() -> None:
+    for known in list(_kernels):
+        known._forget()
+
+
+protocol.register_functions(_plain)
+knobs.on_reset(_forget_all)

@@ -1,0 +1,252 @@
+"""A compiled kernel, ready to run on frames: what it needs of its arguments, its captured memory, its results."""
+
+from __future__ import annotations
+
+import struct
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from quadrants.errors import QuadrantsAssertionError, QuadrantsBoundsError
+from quadrants.frontend import protocol
+from quadrants.frontend.arguments import Argument, as_numpy, checked_number, protocol_elements
+from quadrants.frontend.compilation import CompiledSource, Guard, LiveNumber
+from quadrants.ir.evaluate import held_dtype
+from quadrants.ir.types import ArrayType, MatrixType, ScalarType, Type
+from quadrants.passes.context import PassContext
+from quadrants.runtime import launch, threads
+from quadrants.runtime.loader import Library
+from quadrants.targets.artifact import Artifact, Message, PrintFormat, decode_prints
+from quadrants.targets.frame import Frame
+
+__all__ = ["Program"]
+
+_library: Library | None = None
+_loaded: dict[str, Any] = {}
+
+
+class Program:
+    """One compiled form of a kernel.
+
+    `entry` is the address of `i32 entry(ptr frame)` (0 on the reference target, which runs `interpreter`); `template` is
+    the frame's initial content: the descriptors of captured arrays. A program holds for arguments that have its key, its
+    `static_sizes`, and while its `guards` hold.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        source: CompiledSource,
+        frame: Frame,
+        context: PassContext,
+        times: dict[str, float],
+        may_alias: bool,
+    ) -> None:
+        self.name = name
+        self.frame = frame
+        self.result = source.result
+        self.guards: list[Guard] = source.guards
+        self.captured = source.captured
+        self.written = source.written
+        self.static_sizes = {
+            origin[1]: count for origin, count in source.static_sizes.items() if origin[0] == "argument"
+        }
+        self.static_shapes: dict[int, tuple[int, ...]] = {}
+        self.reached = source.reached
+        self.notices = context.notices
+        self.counters = context.counters
+        self.times = times
+        self.may_alias = may_alias
+        self.module = source.module
+        self.entry = 0
+        self.interpreter: Callable[[list[Any]], tuple[Any, ...]] | None = None
+        self.artifact: Artifact | None = None
+        self.messages: dict[int, Message] = {}
+        self.prints: dict[int, PrintFormat] = {}
+        self.keep_alive: list[Any] = []
+        self.template = b""
+        self.binding: launch.Binding | None = None
+        self.fill_template()
+
+    @property
+    def live_numbers(self) -> bool:
+        return any(isinstance(source, LiveNumber) for source in self.captured)
+
+    def load(self, artifact: Artifact) -> None:
+        """Loads the artifact's objects (shared ones once a process) and takes the entry's address."""
+        global _library
+        if _library is None:
+            _library = Library()
+        symbols = threads.symbols()
+        found = {name: symbols[name] for name in artifact.externals if name in symbols}
+        for name, data in artifact.objects:
+            loaded = _loaded.get(name)
+            if loaded is None:
+                loaded = _loaded[name] = _library.load(data, found)
+            found.update(loaded.symbols)
+            self.keep_alive.append(loaded)
+        self.entry = found[artifact.entry]
+        self.artifact = artifact
+        self.messages, self.prints = artifact.messages, artifact.prints
+
+    # Frames.
+
+    def fill_template(self) -> None:
+        """The frame's initial content: captured arrays' descriptors, the rest zero."""
+        frame = bytearray(self.frame.size)
+        first = len(self.frame.parameters) - len(self.captured)
+        for source, offset in zip(self.captured, self.frame.parameters[first:]):
+            if not isinstance(source, LiveNumber):
+                write_array(frame, offset, source)
+        self.template = bytes(frame)
+
+    def fits(self, leaves: list[Argument]) -> bool:
+        """Whether arguments of the right key also have the static sizes, and nothing captured has changed."""
+        for position, shape in self.static_shapes.items():
+            actual = as_numpy(leaves[position].value).shape
+            if tuple(actual[len(actual) - len(shape) :]) != shape:
+                return False
+        return all(guard.holds() for guard in self.guards)
+
+    def remember_sizes(self, leaves: list[Argument]) -> None:
+        for position, count in self.static_sizes.items():
+            shape = as_numpy(leaves[position].value).shape
+            self.static_shapes[position] = tuple(shape[len(shape) - count :])
+
+    def run(self, values: list[tuple[Argument, Any]]) -> Any:
+        """Runs the program on (leaf, Python object) pairs; gives the kernel's result."""
+        if self.interpreter is not None:
+            return self._interpret(values)
+        frame = bytearray(self.template)
+        for (leaf, value), type_, offset in zip(values, self.frame.parameter_types, self.frame.parameters):
+            write_value(frame, offset, type_, leaf, value)
+        self._write_live_numbers(frame)
+        status = launch.call(self.binding_for_calls(), frame)
+        self.after(status)
+        return self.unpack(frame)
+
+    def _write_live_numbers(self, frame: bytearray) -> None:
+        first = len(self.frame.parameters) - len(self.captured)
+        for source, offset in zip(self.captured, self.frame.parameters[first:]):
+            if isinstance(source, LiveNumber):
+                struct.pack_into("<d" if source.kind is float else "<q", frame, offset, source.read())
+
+    def after(self, status: int) -> None:
+        """Prints what the kernel printed; raises what a check found."""
+        if self.prints:
+            sys.stdout.write("".join(decode_prints(threads.drain_prints(), self.prints)))
+        if status:
+            raise failure(self.messages, self.name)
+
+    def binding_for_calls(self) -> launch.Binding:
+        if self.binding is None:
+            self.binding = launch.Binding(self.entry, self.template, [], keep_alive=self)
+        return self.binding
+
+    # Results.
+
+    def unpack(self, frame: bytes | bytearray) -> Any:
+        """The kernel's result from a frame that it ran on."""
+        values = [
+            read_value(frame, offset, type_) for type_, offset in zip(self.frame.result_types, self.frame.results)
+        ]
+        return result_object(self.result.shape, iter(values))
+
+    def _interpret(self, values: list[tuple[Argument, Any]]) -> Any:
+        arguments = [
+            _interpreter_value(type_, leaf, value) for (leaf, value), type_ in zip(values, self.frame.parameter_types)
+        ]
+        for source in self.captured:
+            if isinstance(source, LiveNumber):
+                arguments.append(np.float64(source.read()) if source.kind is float else np.int64(source.read()))
+            else:
+                arguments.append(as_numpy(source))
+        assert self.interpreter is not None
+        results = self.interpreter(arguments)
+        return result_object(
+            self.result.shape, iter([_plain(value, type_) for value, type_ in zip(results, self.frame.result_types)])
+        )
+
+
+def failure(messages: dict[int, Message], kernel: str) -> Exception:
+    """The exception for the first check that failed."""
+    found = threads.take_failure()
+    if found is None or found[0] not in messages:
+        return QuadrantsAssertionError(f"kernel {kernel} failed a check")
+    message = messages[found[0]]
+    location = message.location
+    where = f" ({location.file}:{location.line})" if location is not None else ""
+    kind = QuadrantsBoundsError if message.error == "index" else QuadrantsAssertionError
+    return kind(f"{message.render(found[1])}\n  in kernel {kernel}{where}")
+
+
+def write_array(frame: bytearray, offset: int, value: Any) -> None:
+    """An array's descriptor at an offset of a frame."""
+    if protocol.is_storage(value):
+        value.place()
+        frame[offset : offset + len(value._descriptor)] = value._descriptor
+        return
+    array = as_numpy(value)
+    struct.pack_into(
+        f"<Q{2 * array.ndim}q", frame, offset, array.__array_interface__["data"][0], *array.shape, *array.strides
+    )
+
+
+def write_value(frame: bytearray, offset: int, type_: Type, leaf: Argument, value: Any) -> None:
+    """An argument at an offset of a frame."""
+    if type(type_) is ArrayType:
+        write_array(frame, offset, value)
+        return
+    if type(type_) is MatrixType:
+        data = np.asarray(protocol_elements(value)).astype(held_dtype(type_.scalar)).tobytes()
+    else:
+        assert type(type_) is ScalarType
+        data = scalar_value(type_, value, leaf).tobytes()
+    frame[offset : offset + len(data)] = data
+
+
+def scalar_value(scalar: ScalarType, value: Any, leaf: Argument) -> Any:
+    """A number as a NumPy scalar of a type: integers wrap, as everywhere."""
+    if hasattr(value, "item"):
+        value = value.item()
+    value = checked_number("", value, scalar)
+    if scalar.is_float or scalar.bits == 1:
+        return held_dtype(scalar).type(value)
+    from quadrants.ir.evaluate import wrap
+
+    return held_dtype(scalar).type(wrap(scalar, int(value)))
+
+
+def _interpreter_value(type_: Type, leaf: Argument, value: Any) -> Any:
+    if type(type_) is ArrayType:
+        return as_numpy(value)
+    if type(type_) is MatrixType:
+        return np.asarray(protocol_elements(value)).astype(held_dtype(type_.scalar))
+    assert type(type_) is ScalarType
+    return scalar_value(type_, value, leaf)
+
+
+def read_value(frame: bytes | bytearray, offset: int, type_: Type) -> Any:
+    if type(type_) is MatrixType:
+        array = np.frombuffer(bytes(frame), held_dtype(type_.scalar), type_.count, offset)
+        return _plain(array.reshape(type_.shape).copy(), type_)
+    assert type(type_) is ScalarType
+    return _plain(np.frombuffer(bytes(frame), held_dtype(type_), 1, offset)[0], type_)
+
+
+def _plain(value: Any, type_: Type) -> Any:
+    """A result as Python has it: numbers as int, float or bool, vectors as host vectors."""
+    if type(type_) is MatrixType:
+        return protocol.host_matrix(np.asarray(value), type_.scalar)
+    return value.item() if hasattr(value, "item") else value
+
+
+def result_object(shape: Any, values: Any) -> Any:
+    if shape[0] == "run":
+        return next(values)
+    if shape[0] == "sequence":
+        items = [result_object(part, values) for part in shape[1]]
+        return items if shape[2] else tuple(items)
+    return shape[1].value
