@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 from quadrants.errors import QuadrantsInternalError
 from quadrants.ir.nodes import Function, Module, Op, walk
-from quadrants.ir.types import ArrayType
 from quadrants.targets.artifact import Message, PrintFormat
 from quadrants.targets.capability import CapabilityRecord
 from quadrants.targets.frame import Frame, frame_layout
@@ -136,9 +135,10 @@ def _facts(module: Module, groups: list[list[str]], record: CapabilityRecord, at
         circular = len(group) > 1 or group[0] in callees
         effects = _effects(program, ops, [callee for callee in callees if callee not in group], circular)
         for name in group:
+            if module.functions[name].attributes.get("may_alias"):
+                program.may_alias.add(name)
             program.effects[name] = effects
             program.attributes[name] = f"{effects} {program.define_attributes}".strip()
-    _propagate_aliases(module, groups, program)
     return program
 
 
@@ -160,21 +160,3 @@ def _effects(program: Program, ops: list[Op], callees: list[str], circular: bool
     else:
         memory = "memory(none)"
     return " ".join([word for word in (memory, "willreturn" if returns else "") if word])
-
-
-def _propagate_aliases(module: Module, groups: list[list[str]], program: Program) -> None:
-    """Functions that may get overlapping arrays: told so, or given one array twice, or called by such a function."""
-    for name, function in ((name, module.functions[name]) for group in groups for name in group):
-        if function.attributes.get("may_alias"):
-            program.may_alias.add(name)
-    changed = True
-    while changed:
-        changed = False
-        for name in (name for group in reversed(groups) for name in group):
-            for op in _calls(module.functions[name]):
-                arrays = [operand for operand in op.operands if type(operand.type) is ArrayType]
-                callee = op.attributes["callee"]  # type: ignore[index]
-                twice = len(set(arrays)) < len(arrays)
-                if (twice or (name in program.may_alias and len(arrays) > 1)) and callee not in program.may_alias:
-                    program.may_alias.add(callee)
-                    changed = True

@@ -8,7 +8,7 @@ from quadrants.ir.nodes import Op
 from quadrants.ir.types import ScalarType
 from quadrants.targets.llvm.functions import EXACT, INTRINSICS, LIBRARY, library_symbol
 from quadrants.targets.llvm.helpers import call_helper
-from quadrants.targets.llvm.scalars import is_narrow_float, register_type
+from quadrants.targets.llvm.scalars import register_type
 from quadrants.targets.llvm.writer import Writer, scalar
 
 __all__ = ["HANDLERS", "combine", "round_narrow"]
@@ -290,9 +290,9 @@ def _rsqrt(writer: Writer, op: Op) -> None:
 
 
 def _fma(writer: Writer, op: Op) -> None:
-    """Fused where that is one instruction; f16 and bf16 in float, where the product is exact."""
+    """Fused where that is one instruction."""
     type_ = scalar(op.results[0])
-    if is_narrow_float(type_) or not writer.program.record.fused_multiply_add:
+    if not writer.program.record.fused_multiply_add:
         llvm_type = register_type(type_)
         a, b, c = _operands(writer, op)
         product = writer.assign(f"fmul {llvm_type} {a}, {b}")
