@@ -590,8 +590,11 @@ def test_kernels_and_bindings_are_freed(entries) -> None:
 
 def test_the_plain_twin_takes_the_slow_path() -> None:
     program = (
-        "import quadrants.runtime.native as native; native.available = lambda: False\n"
-        "from quadrants.runtime import launch\n"
+        "import importlib\n"
+        "from quadrants.runtime import launch, launch_probe, native\n"
+        "native.available = lambda: False\n"
+        "launch_probe.facts.cache_clear()\n"
+        "launch = importlib.reload(launch)\n"
         "class Kernel(launch.NativeKernel):\n"
         "    __slots__ = ()\n"
         "    def _slow_call(self, arguments, keywords): return arguments, keywords\n"
