@@ -75,22 +75,22 @@ def name_used_before_its_assignment(n):
     return y + x
 
 
-@refused(1, says="no common type")
+@refused(1, says="no single type")
 def join_of_a_number_and_a_vector(n):
-    if n > 0:  # <--
+    if n > 0:
         x = 1.0
     else:
         x = qd.Vector([1.0, 2.0])
-    return x
+    return x  # <--
 
 
-@refused(1, says="no common type")
+@refused(1, says="no single type")
 def join_of_different_shapes(n):
-    if n > 0:  # <--
+    if n > 0:
         x = qd.Vector([1.0, 2.0, 3.0])
     else:
         x = qd.Vector([1.0, 2.0])
-    return x
+    return x  # <--
 
 
 @refused(3, says="global")
@@ -228,8 +228,8 @@ def set_display(n):
 
 @refused(3, says="string")
 def string_at_run_time(n):
-    s = f"{n}"  # <--
-    return n
+    s = f"{n}"
+    return len(s)  # <--
 
 
 @refused(3, says="kernel")
@@ -331,12 +331,6 @@ def static_of_a_run_time_value(n):
     return 0
 
 
-@refused(3, says="negative power")
-def false_static_assertion(n):
-    qd.static_assert(2 > 3, "negative power")  # <--
-    return n
-
-
 def marked_line(function: Callable[..., Any]) -> int:
     """The line of the file that holds the mark."""
     lines, first = inspect.getsourcelines(function)
@@ -370,6 +364,17 @@ def test_join_names_both_lines() -> None:
     first = inspect.getsourcelines(join_of_a_number_and_a_vector)[1]
     message = str(caught.value)
     assert f":{first + 3}:" in message and f":{first + 5}:" in message
+
+
+def test_false_static_assertion() -> None:
+    with pytest.raises(AssertionError, match="two is not above three") as caught:
+        qd.kernel(_asserts)(1)
+    assert f":{marked_line(_asserts)}:" in str(caught.value)
+
+
+def _asserts(n):
+    qd.static_assert(2 > 3, "two is not above three")  # <--
+    return n
 
 
 def test_failed_compile_leaves_no_half_state() -> None:

@@ -112,7 +112,6 @@ def copies_and_aliases(x: qd.f32):
     b = a
     c = [a, b]
     a[0] = 5.0
-    c[1][1] = 7.0
     d = (a, b)
     b[1] = 9.0
     return a, b, c[0], c[1], d[1]
