@@ -328,5 +328,5 @@ def clog(z: Any) -> Any:
 @intrinsic
 def fns(mask: Any, base: Any, offset: Any) -> Any:
     """The position of the offset-th set bit of the u32 `mask`, counted from bit `base`: upwards for positive, downwards
-    for negative `offset`, and `base` itself for 0; 0xFFFFFFFF if there is none. In kernels only."""
+    for negative `offset`, and `base` itself for 0 if it is set; 0xFFFFFFFF if there is none. In kernels only."""
     kernel_only("math.fns")
