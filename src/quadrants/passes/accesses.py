@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from quadrants.ir.nodes import Block, Op, Value
+from quadrants.ir.types import ArrayType
 from quadrants.passes.affine import Form, Forms
 from quadrants.passes.memory import ARRAY_POSITION
-from quadrants.passes.nest import Nest, highs, lows
+from quadrants.passes.nest import Nest, counters, highs, lows
 from quadrants.passes.structure import loop_jumps
 
-__all__ = ["Access", "Summary", "collect", "group_of", "name_of"]
+__all__ = ["Access", "Summary", "accesses_of", "by_array", "collect", "group_of", "name_of"]
 
 _GROUPS = {"sub": "add"}
 
@@ -90,6 +91,30 @@ def collect(
     collector = _Collector(nest, forms, summary_of, is_known, is_shared)
     collector.block(block, (), True)
     return list(collector.found.values())
+
+
+def accesses_of(loop: Op, nest: Nest, forms: Forms, summary_of: Callable[[str], Summary]) -> list[Access]:
+    """The accesses of one iteration of a loop to arrays that the iterations share."""
+    own = set(counters(loop))
+    return collect(
+        loop.regions[0],
+        nest,
+        forms,
+        summary_of,
+        is_known=lambda atom: atom in own or forms.invariant(atom, loop),
+        is_shared=lambda array: not nest.defined_in(array, loop),
+    )
+
+
+def by_array(accesses: list[Access], may_alias: bool) -> dict[Value, list[Access]]:
+    """Accesses by the array that they are to; where arrays may overlap, those of one element type and rank together."""
+    merged: dict[object, list[Access]] = {}
+    for access in accesses:
+        type_ = access.array.type
+        assert type(type_) is ArrayType
+        together = may_alias and not type_.is_slot
+        merged.setdefault((type_.scalar, type_.rank) if together else access.array, []).append(access)
+    return {found[0].array: found for found in merged.values()}
 
 
 class _Collector:

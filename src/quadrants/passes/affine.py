@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from quadrants.ir.nodes import Op, Value
 from quadrants.ir.ops import OPS
 from quadrants.ir.types import ScalarType, i64
-from quadrants.passes.nest import Nest, highs, lows
+from quadrants.passes.nest import Nest, counters, highs, lows
 
 __all__ = ["ONE", "ZERO", "Form", "Forms"]
 
@@ -203,8 +203,14 @@ class Forms:
         """The size of an array's axis, whether the function asks for it or not."""
         op = Op("dim", (array,), (i64,), {"axis": axis})
         value = self._canonical(op.results[0], op)
-        self.nest.home.setdefault(value, self.nest.home[array])
+        self.nest.home.setdefault(value, self.nest.home.get(array))
         return Form.of(value)
+
+    def learn_loop(self, loop: Op) -> None:
+        """Takes in a `for` that is new, or that has new bounds."""
+        for dimension, counter in enumerate(counters(loop)):
+            self.nest.counter[counter] = (loop, dimension)
+            self._lowest.pop(counter, None)
 
     def invariant(self, value: Value, loop: Op) -> bool:
         """Whether a value is the same in all iterations of a loop."""

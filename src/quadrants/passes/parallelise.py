@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from quadrants.ir.nodes import Block, Location, Module, Op, Value
 from quadrants.ir.types import ArrayType
-from quadrants.passes.accesses import Access, collect, name_of
+from quadrants.passes.accesses import Access, accesses_of, by_array, name_of
 from quadrants.passes.affine import Forms
 from quadrants.passes.context import PassContext
 from quadrants.passes.cost import estimate, trip_count
 from quadrants.passes.dependence import CERTAIN, FINE, Space, relation
-from quadrants.passes.nest import Nest, carried_arguments, counters, inits
+from quadrants.passes.nest import Nest, carried_arguments, inits
 from quadrants.passes.reductions import recognise
 from quadrants.passes.rewrite import drop_carried, replace_uses
 from quadrants.passes.structure import loop_jumps
@@ -117,14 +117,9 @@ class _Classifier:
 
     def free(self, loop: Op, strict: bool) -> bool:
         """Whether memory lets a loop's iterations run in any order."""
-        by_array: dict[Value, list[Access]] = {}
-        for access in self.accesses(loop):
-            by_array.setdefault(access.array, []).append(access)
-        if self.may_alias:
-            by_array = _together(by_array)
         space = Space(loop, self.forms)
         undecided = False
-        for array, accesses in by_array.items():
+        for array, accesses in by_array(self.accesses(loop), self.may_alias).items():
             verdict = self._array(accesses, space)
             if isinstance(verdict, tuple):
                 if not strict:
@@ -136,15 +131,7 @@ class _Classifier:
         return not (undecided and strict)
 
     def accesses(self, loop: Op) -> list[Access]:
-        own = set(counters(loop))
-        return collect(
-            loop.regions[0],
-            self.nest,
-            self.forms,
-            self.summaries.of,
-            is_known=lambda atom: atom in own or self.forms.invariant(atom, loop),
-            is_shared=lambda array: not self.nest.defined_in(array, loop),
-        )
+        return accesses_of(loop, self.nest, self.forms, self.summaries.of)
 
     def _array(self, accesses: list[Access], space: Space) -> bool | tuple[Access, Access]:
         """Whether the accesses to one array never depend on one another; or two that surely do."""
@@ -181,17 +168,6 @@ def _asked(loop: Op) -> bool | None:
         return True
     asked = config.get("serialize")
     return None if asked is None else bool(asked)
-
-
-def _together(by_array: dict[Value, list[Access]]) -> dict[Value, list[Access]]:
-    """Arrays of one element type and rank as if they were one: they may overlap."""
-    merged: dict[object, list[Access]] = {}
-    for array, accesses in by_array.items():
-        type_ = array.type
-        assert type(type_) is ArrayType
-        key = array if type_.is_slot else (type_.scalar, type_.rank)
-        merged.setdefault(key, []).extend(accesses)
-    return {accesses[0].array: accesses for accesses in merged.values()}
 
 
 def _place(location: Location | None) -> str:

@@ -12,13 +12,13 @@ from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Block, Function, Module, Op, Value
 from quadrants.ir.ops import OPS
 from quadrants.ir.types import ArrayType, MatrixType, Type, scalar_of, shape_of
-from quadrants.passes.accesses import Access, collect
+from quadrants.passes.accesses import Access, accesses_of
 from quadrants.passes.affine import Forms
 from quadrants.passes.clone import clone_ops
 from quadrants.passes.context import PassContext
 from quadrants.passes.cost import trip_count
 from quadrants.passes.dependence import Space, never_equal, proper
-from quadrants.passes.nest import Nest, counters, highs, lows
+from quadrants.passes.nest import Nest, highs, lows
 from quadrants.passes.parallelise import CHUNK
 from quadrants.passes.reductions import COMBINERS
 from quadrants.passes.rewrite import add_carried, computed_from
@@ -107,15 +107,7 @@ class _Privatiser:
 
     def elements(self, loop: Op) -> list[_Element]:
         """The elements that a loop only updates, all in one way, and that are the same in all its iterations."""
-        own = set(counters(loop))
-        accesses = collect(
-            loop.regions[0],
-            self.nest,
-            self.forms,
-            self.summaries.of,
-            is_known=lambda atom: atom in own or self.forms.invariant(atom, loop),
-            is_shared=lambda array: not self.nest.defined_in(array, loop),
-        )
+        accesses = accesses_of(loop, self.nest, self.forms, self.summaries.of)
         space = Space(loop, self.forms)
         by_element: dict[object, list[Access]] = {}
         for access in accesses:

@@ -13,14 +13,16 @@ __all__ = ["Summaries"]
 
 
 class Summaries:
-    """The summaries of a module's functions, each made when it is first asked for."""
+    """The summaries of a module's functions, each made when it is first asked for. `recursive` has the functions among
+    these that may call themselves."""
 
-    __slots__ = ("_made", "_module", "_open")
+    __slots__ = ("_made", "_module", "_open", "recursive")
 
     def __init__(self, module: Module) -> None:
         self._module = module
         self._made: dict[str, Summary] = {}
         self._open: set[str] = set()
+        self.recursive: set[str] = set()
 
     def of(self, name: str) -> Summary:
         """The summary of a function. Functions that call themselves may do anything to the arrays that they get."""
@@ -29,6 +31,7 @@ class Summaries:
             return found
         function = self._module.functions[name]
         if name in self._open:
+            self.recursive |= self._open
             return _anything(function)
         self._open.add(name)
         made = self._made[name] = self._summarise(function)
@@ -67,5 +70,5 @@ def _anything(function: Function) -> Summary:
     for parameter in function.parameters:
         if type(parameter.type) is ArrayType:
             nothing = Op("yield")
-            accesses += [Access(kind, parameter, (), nothing, nothing) for kind in ("load", "store")]
+            accesses += [Access(kind, parameter, (), nothing, nothing) for kind in ("load", "store", "update")]
     return Summary(function.parameters, accesses)

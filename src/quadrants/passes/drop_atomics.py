@@ -1,0 +1,76 @@
+"""Updates need not be atomic where no two iterations of a parallel loop can meet in them, nor outside of such loops."""
+
+from __future__ import annotations
+
+from quadrants.ir.nodes import Block, Module, Op, walk
+from quadrants.passes.accesses import Access, accesses_of, by_array
+from quadrants.passes.affine import Forms
+from quadrants.passes.context import PassContext
+from quadrants.passes.dependence import Space, independent
+from quadrants.passes.nest import Nest
+from quadrants.passes.summaries import Summaries
+
+__all__ = ["parallel_loops", "run"]
+
+_MOST_PAIRS = 5_000
+
+
+def run(module: Module, context: PassContext) -> None:
+    """Sets `atomic=False` on the updates of all functions that need not be; stage `tasks`.
+
+    An update in a function is looked at once for all calls: it stays atomic if some call in a parallel loop needs that.
+    """
+    functions = list(module.functions.values())
+    updates = {id(f): [op for op in walk(f.body) if op.kind == "update"] for f in functions}
+    if not any(updates.values()):
+        return
+    contested = _contested(module)
+    for function in functions:
+        for op in updates[id(function)]:
+            if op not in contested and op.attribute("atomic", True) and context.permit():
+                op.attributes = {**(op.attributes or {}), "atomic": False}
+                context.count("atomics dropped")
+
+
+def parallel_loops(block: Block) -> list[Op]:
+    """The parallel loops in a kernel's body."""
+    found: list[Op] = []
+    for op in block.ops:
+        if op.attribute("parallel"):
+            found.append(op)
+        else:
+            for region in op.regions:
+                found += parallel_loops(region)
+    return found
+
+
+def _contested(module: Module) -> set[Op]:
+    """The updates in which iterations of a parallel loop may meet."""
+    kernel = module.kernel
+    loops = parallel_loops(kernel.body)
+    if not loops:
+        return set()
+    nest, summaries = Nest(kernel), Summaries(module)
+    forms = Forms(nest)
+    contested: set[Op] = set()
+    for loop in loops:
+        accesses = [access for access in accesses_of(loop, nest, forms, summaries.of) if access.is_update]
+        space = Space(loop, forms)
+        for same in by_array(accesses, bool(kernel.attributes.get("may_alias"))).values():
+            for access in _meeting(same, space):
+                contested.update(access.origins)
+    for name in summaries.recursive:
+        contested.update([op for op in walk(module.functions[name].body) if op.kind == "update"])
+    return contested
+
+
+def _meeting(accesses: list[Access], space: Space) -> list[Access]:
+    """Those of the updates of one array that may meet another, or themselves, in a different iteration."""
+    if len(accesses) ** 2 > _MOST_PAIRS:
+        return accesses
+    meeting: list[Access] = []
+    for position, first in enumerate(accesses):
+        for second in accesses[position:]:
+            if not independent(first, second, space):
+                meeting += (first, second)
+    return meeting
