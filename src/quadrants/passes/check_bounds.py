@@ -59,11 +59,13 @@ class _Checker:
             return
         sizes = [_size(builder, array, axis) for axis in range(type_.rank)]
         zero = builder.index(0)
-        condition: Value | None = None
+        fits: list[Value] = []
         for index, size in zip(indices, sizes):
             low = builder.neg(size) if op.attribute("wrap") else zero
-            fits = builder.bit_and(builder.ge(index, low), builder.lt(index, size))
-            condition = fits if condition is None else builder.bit_and(condition, fits)
+            fits += (builder.ge(index, low), builder.lt(index, size))
+        condition = fits[0]
+        for more in fits[1:]:
+            condition = builder.bit_and(condition, more)
         name = self.names.get(array) or array.name or "array"
         message = f"{name}[{', '.join(['{}'] * len(indices))}] is out of range"
         if len(indices) + len(sizes) <= _MOST_VALUES:

@@ -89,7 +89,7 @@ def independent(first: Access, second: Access, space: Space) -> bool:
             shown = _Equation(f, g, first.loops, second.loops, space, same).solve()
             if shown is _NEVER:
                 return True
-            if shown is not None:
+            if isinstance(shown, Value):
                 same.add(shown)
                 progress = True
     return len(same) == len(space.counters)

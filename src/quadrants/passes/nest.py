@@ -14,25 +14,25 @@ __all__ = ["Nest", "carried_arguments", "counters", "highs", "inits", "lows"]
 
 def counters(loop: Op) -> list[Value]:
     """The counters of a `for`, outermost first."""
-    return loop.regions[0].arguments[: loop.attributes["rank"]]  # type: ignore[index]
+    return loop.regions[0].arguments[: loop.attribute("rank")]
 
 
 def carried_arguments(loop: Op) -> list[Value]:
     """The arguments of a `for` that hold carried values."""
-    return loop.regions[0].arguments[loop.attributes["rank"] :]  # type: ignore[index]
+    return loop.regions[0].arguments[loop.attribute("rank") :]
 
 
 def lows(loop: Op) -> tuple[Value, ...]:
-    return loop.operands[: loop.attributes["rank"]]  # type: ignore[index]
+    return loop.operands[: loop.attribute("rank")]
 
 
 def highs(loop: Op) -> tuple[Value, ...]:
-    rank: int = loop.attributes["rank"]  # type: ignore[index]
+    rank: int = loop.attribute("rank")
     return loop.operands[rank : 2 * rank]
 
 
 def inits(loop: Op) -> tuple[Value, ...]:
-    return loop.operands[2 * loop.attributes["rank"] :]  # type: ignore[index]
+    return loop.operands[2 * loop.attribute("rank") :]
 
 
 class Nest:

@@ -6,6 +6,8 @@ Looked at are the `for`s at the kernel's top level, and those within a loop that
 
 from __future__ import annotations
 
+from typing import Any
+
 from quadrants.ir.nodes import Block, Location, Module, Op, Value
 from quadrants.ir.types import ArrayType
 from quadrants.passes.accesses import Access, accesses_of, by_array, name_of
@@ -163,7 +165,7 @@ class _Classifier:
 
 def _asked(loop: Op) -> bool | None:
     """What the user asked for: True in order, False in parallel, None nothing."""
-    config = loop.attribute("config") or {}
+    config: dict[str, Any] = loop.attribute("config") or {}
     if config.get("parallelize") == 1:
         return True
     asked = config.get("serialize")

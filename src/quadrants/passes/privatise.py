@@ -172,8 +172,10 @@ class _Privatiser:
             needed = computed_from(index, loop, self.nest) or []
             target.block.ops += clone_ops([op for op in needed if op.results[0] not in values], values)
         place = [first.operands[1], *[values.get(index, index) for index in first.operands[2:]]]
-        wrap = {"wrap": True} if first.attribute("wrap") else {}
-        target.op("update", result, *place, by=element.combiner, **wrap).location = first.location
+        update = target.op("update", result, *place, by=element.combiner)
+        update.location = first.location
+        if first.attribute("wrap"):
+            update.attributes = {**(update.attributes or {}), "wrap": True}
         if guard is not None:
             target.op("yield")
 

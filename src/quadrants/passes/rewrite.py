@@ -46,7 +46,7 @@ def _gather(value: Value, loop: Op, nest: Nest, allowed: set[Value], needed: lis
 
 def drop_carried(loop: Op, position: int, ends: Iterable[Op]) -> None:
     """Takes a carried value, that nothing uses any more, out of a `for` and out of the terminators that hand it on."""
-    rank: int = loop.attributes["rank"]  # type: ignore[index]
+    rank: int = loop.attribute("rank")
     place = 2 * rank + position
     loop.operands = loop.operands[:place] + loop.operands[place + 1 :]
     del loop.results[position]

@@ -14,6 +14,8 @@ __all__ = ["surely_meet"]
 
 _MOST_POINTS = 4000
 Environment = dict[Value, int]
+Point = tuple[int, ...]
+Elements = dict[Point, set[Point]]
 
 
 class _TooMany(Exception):
@@ -78,9 +80,9 @@ class _Sampler:
                 return True
         return False
 
-    def _elements(self, access: Access, environment: Environment, length: int) -> dict[tuple, set[tuple[int, ...]]]:
+    def _elements(self, access: Access, environment: Environment, length: int) -> Elements:
         """The elements that an access reaches, with the iterations of the loop that reach them."""
-        found: dict[tuple, set[tuple[int, ...]]] = {}
+        found: Elements = {}
         names = counters(self.loop)
         dims = [dim for dim in access.dims[:length] if dim is not None]
         for count, point in enumerate(self._points((self.loop, *access.loops), dict(environment))):

@@ -3,7 +3,7 @@ parameters, so that dependence is decided across calls without looking into them
 
 from __future__ import annotations
 
-from quadrants.ir.nodes import Function, Module, Op
+from quadrants.ir.nodes import Function, Module, Op, Value
 from quadrants.ir.types import ArrayType
 from quadrants.passes.accesses import Access, Summary, collect
 from quadrants.passes.affine import Forms
@@ -52,7 +52,7 @@ class Summaries:
         return Summary(function.parameters, _over_parameters(accesses, parameters))
 
 
-def _over_parameters(accesses: list[Access], parameters: set) -> list[Access]:
+def _over_parameters(accesses: list[Access], parameters: set[Value]) -> list[Access]:
     """The accesses with what depends on loops within the function left open."""
     merged: dict[object, Access] = {}
     for access in accesses:

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Block, Function, Module, Op, Value
 from quadrants.ir.ops import OPS
-from quadrants.ir.types import ScalarType, f32, f64, scalar_of, with_scalar
+from quadrants.ir.types import ScalarType, Type, f32, f64, scalar_of, with_scalar
 from quadrants.passes.affine import Forms
 from quadrants.passes.context import PassContext
 from quadrants.passes.cost import estimate, iteration_cost, most_trips, trip_count
@@ -106,10 +106,11 @@ class _Widener:
     def _widen_parallel(self, loop: Op, wide: dict[int, Chain], block: Block, position: int) -> int:
         before, behind = Block(), Block()
         start, end = Builder(before, loop.location), Builder(behind, loop.location)
+        rank: int = loop.attribute("rank")
         for number in wide:
             narrow = loop.results[number]
             wider = with_scalar(narrow.type, f64)
-            place = 2 * loop.attribute("rank") + number
+            place = 2 * rank + number
             init = start.cast(loop.operands[place], wider)
             loop.operands = (*loop.operands[:place], init, *loop.operands[place + 1 :])
             result = end.emit("cast", narrow, type=narrow.type)
@@ -285,7 +286,7 @@ class _Widening:
 class _Cutter:
     """Makes `for last` into `for block { for last of the block }` in place: the operation becomes the outer loop."""
 
-    def __init__(self, loop: Op, narrow: dict[int, object], length: int, start: Builder) -> None:
+    def __init__(self, loop: Op, narrow: dict[int, Type], length: int, start: Builder) -> None:
         self.loop = loop
         self.narrow = narrow
         self.length = length
@@ -317,7 +318,7 @@ class _Cutter:
         loop.attributes = {**(loop.attributes or {}), "rank": rank - 1}
         loop.regions = (rows,)
 
-    def _blocks(self, loop: Op, low: Value, high: Value, body: Block, types: list, before: Builder) -> None:
+    def _blocks(self, loop: Op, low: Value, high: Value, body: Block, types: list[Type], before: Builder) -> None:
         """Makes `loop` the loop over blocks, with `body` within a loop over the iterations of one."""
         count, shift = self.length, self.length.bit_length() - 1
         padded = before.add(before.sub(high, low), before.index(count - 1))
@@ -337,7 +338,7 @@ class _Cutter:
     def _fold(self, builder: Builder, body: Block, first: Value, stop: Value, sums: list[Value]) -> list[Value]:
         """The loop over one block, and the sums with it."""
         starts = [
-            builder.constant(0, self.narrow[position]) if position in self.narrow else value  # type: ignore[arg-type]
+            builder.constant(0, self.narrow[position]) if position in self.narrow else value
             for position, value in enumerate(sums)
         ]
         inner = builder.op("for", first, stop, *starts, regions=(body,), rank=1)
