@@ -188,6 +188,8 @@ class Generator:
             carried = self.loops[-1]
             kind = self.random.choice(("break", "continue"))
             builder.op(kind, *[self.value(builder, type_) for type_ in carried])
+        elif jumps and self.random.random() < 0.1:
+            builder.op("return", self.value(builder, i32), self.value(builder, f32))
         else:
             builder.op("yield", *[self.value(builder, type_) for type_ in types])
         del self.scope[seen:]
@@ -208,7 +210,8 @@ class Generator:
         types = self.types()
         rank = self.random.choice((1, 1, 2))
         lows = [builder.index(self.random.randrange(2)) for _ in range(rank)]
-        highs = [self.random.choice((builder.index(self.random.randrange(4)), lows[0])) for _ in range(rank)]
+        size = builder.dim(self.arrays[0], axis=0)
+        highs = [self.random.choice((builder.index(self.random.randrange(4)), lows[0], size)) for _ in range(rank)]
         inits = [self.value(builder, type_) for type_ in types]
         body = Block((i64,) * rank + tuple(types))
         self.loops.append(types)

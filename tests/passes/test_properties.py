@@ -14,7 +14,17 @@ from quadrants.ir.interpret import interpret
 from quadrants.ir.nodes import Module
 from quadrants.ir.text import parse_module, print_module
 from quadrants.ir.verify import verify
-from quadrants.passes import cse, dead_code, dead_stores, forward_stores, hoist, inline, mark_aliases, simplify
+from quadrants.passes import (
+    cse,
+    dead_code,
+    dead_stores,
+    forward_stores,
+    hoist,
+    inline,
+    join_returns,
+    mark_aliases,
+    simplify,
+)
 from quadrants.passes.context import PassContext
 
 _spec = importlib.util.spec_from_file_location("random_programs", Path(__file__).with_name("random_programs.py"))
@@ -23,7 +33,7 @@ random_programs = sys.modules.setdefault("random_programs", importlib.util.modul
 _spec.loader.exec_module(random_programs)
 
 PASSES = {
-    "inline": [inline],
+    "inline": [join_returns, inline],
     "simplify": [simplify],
     "cse": [cse],
     "forward_stores": [mark_aliases, forward_stores],
@@ -31,6 +41,7 @@ PASSES = {
     "dead_stores": [mark_aliases, dead_stores],
     "hoist": [hoist],
     "all": [
+        join_returns,
         inline,
         mark_aliases,
         simplify,

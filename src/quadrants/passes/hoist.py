@@ -163,7 +163,7 @@ class _Hoister:
 
     def _leave(self, op: Op) -> None:
         loop = self.loops.pop()
-        self.straight = loop.straight and not any(_returns(region) for region in op.regions)
+        self.straight = loop.straight and not any(map(_ends, op.regions))
 
     def _is_less(self, low: object, high: object) -> bool:
         if type(low) is int and type(high) is int:
@@ -179,17 +179,14 @@ def _leaves(block: Block) -> bool:
     for op in block.ops:
         if op.kind in ("break", "continue", "return") or op.kind in _LEAVES:
             return True
-        if op.regions and any((_leaves if op.kind == "if" else _returns)(region) for region in op.regions):
+        if op.regions and any((_leaves if op.kind == "if" else _ends)(region) for region in op.regions):
             return True
     return False
 
 
-def _returns(block: Block) -> bool:
-    """Whether a loop's region may leave the function."""
-    for op in block.ops:
-        if op.kind == "return" or op.kind in _LEAVES or any(_returns(region) for region in op.regions):
-            return True
-    return False
+def _ends(block: Block) -> bool:
+    """Whether a loop's region may leave the function, or fail a check."""
+    return any(op.kind == "return" or op.kind in _LEAVES or any(map(_ends, op.regions)) for op in block.ops)
 
 
 _WALK = {"if": _Hoister._if, "for": _Hoister._for, "while": _Hoister._while}

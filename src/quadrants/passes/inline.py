@@ -11,7 +11,7 @@ from __future__ import annotations
 from quadrants.ir.nodes import Block, Function, Module, Op, Value
 from quadrants.passes.clone import clone_ops
 from quadrants.passes.context import PassContext
-from quadrants.passes.structure import calls, count_ops
+from quadrants.passes.structure import calls, count_ops, returns
 
 __all__ = ["run"]
 
@@ -167,11 +167,6 @@ def _resolve(value: Value, replaced: dict[Value, Value]) -> Value:
     return value
 
 
-def _returns_early(block: Block, nested: bool = False) -> bool:
+def _returns_early(block: Block) -> bool:
     """Whether a `return` stands anywhere but at the end of the function."""
-    for op in block.ops:
-        if op.kind == "return" and nested:
-            return True
-        if any(_returns_early(region, True) for region in op.regions):
-            return True
-    return not nested and block.ops[-1].kind != "return"
+    return any(op.regions and any(map(returns, op.regions)) for op in block.ops)

@@ -8,14 +8,26 @@ from dataclasses import dataclass
 from quadrants import knobs
 from quadrants.ir.nodes import STAGES, Module
 from quadrants.passes import (
+    check_bounds,
+    cost,
     cse,
     dead_code,
     dead_stores,
+    drop_atomics,
     forward_stores,
     hoist,
+    inductions,
     inline,
+    join_returns,
+    lower_matrices,
     mark_aliases,
+    parallelise,
+    privatise,
+    scatter,
     simplify,
+    sink_slots,
+    widen_sums,
+    wrap_indices,
 )
 from quadrants.passes.context import PassContext
 
@@ -51,23 +63,75 @@ class Constraint:
     reason: str
 
 
+def _checked(options: knobs.Options) -> bool:
+    return options.debug or options.check_out_of_bound
+
+
 PIPELINE: tuple[Pass, ...] = (
+    Pass("join_returns", join_returns.run, "kernel", "functions that return early can be inlined, too"),
     Pass("inline", inline.run, "kernel", "small calls cost nothing; loops of functions become the kernel's"),
     Pass("mark_aliases", mark_aliases.run, "kernel", "a function may get one array twice", required=True),
-    Pass("simplify", simplify.run, "kernel", "constants, laws of algebra, decided branches"),
-    Pass("cse", cse.run, "kernel", "equal indices and bounds become one value, which analyses compare by identity"),
-    Pass("forward_stores", forward_stores.run, "kernel", "values stay in registers instead of going through memory"),
-    Pass("dead_code", dead_code.run, "kernel", "what is carried or yielded for nothing would look like a dependence"),
-    Pass("hoist", hoist.run, "tasks", "what does not change is computed once, in front of the loop"),
-    Pass("dead_stores", dead_stores.run, "tasks", "memory that is overwritten unseen is not written"),
+    Pass("simplify", simplify.run, "kernel", "constants, laws of algebra, decided branches", keeps_effects=True),
+    Pass("cse", cse.run, "kernel", "analyses compare indices and bounds by identity", keeps_effects=True),
+    Pass("forward_stores", forward_stores.run, "kernel", "values stay out of memory", keeps_effects=True),
+    Pass(
+        "dead_code", dead_code.run, "kernel", "what is carried for nothing looks like a dependence", keeps_effects=True
+    ),
+    Pass("sink_slots", sink_slots.run, "kernel", "private memory of one iteration is no dependence"),
+    Pass("inductions", inductions.run, "kernel", "values that the counter tells are no dependence"),
+    Pass("parallelise", parallelise.run, "kernel", "the truth table of loops", leads_to="tasks", required=True),
+    Pass("privatise", privatise.run, "tasks", "a shared sum is kept in registers and added once"),
+    Pass("widen_sums", widen_sums.run, "tasks", "sums are fast, exact, and the same in every run", required=True),
+    Pass("drop_atomics", drop_atomics.run, "tasks", "atomics only where iterations can meet"),
+    Pass("scatter", scatter.run, "tasks", "sums into shared arrays run on private copies"),
+    Pass(
+        "check_bounds",
+        check_bounds.run,
+        "tasks",
+        "debug mode stops before memory is touched",
+        required=True,
+        wanted=_checked,
+    ),
+    Pass("wrap_indices", wrap_indices.run, "tasks", "targets count indices from the start", required=True),
+    Pass("cost", cost.run, "tasks", "short loops are not worth a thread's wake-up", required=True),
+    Pass(
+        "hoist", hoist.run, "tasks", "what does not change is computed once, in front of the loop", keeps_effects=True
+    ),
+    Pass(
+        "dead_stores", dead_stores.run, "tasks", "memory that is overwritten unseen is not written", keeps_effects=True
+    ),
+    Pass("lower_matrices", lower_matrices.run, "tasks", "targets have scalars", leads_to="lowered", required=True),
+    Pass("simplify2", simplify.run, "lowered", "elements show what matrices hid", keeps_effects=True),
+    Pass("cse2", cse.run, "lowered", "index arithmetic of matrix elements is shared", keeps_effects=True),
+    Pass("dead_code2", dead_code.run, "lowered", "elements that nothing uses", keeps_effects=True),
 )
 CONSTRAINTS: tuple[Constraint, ...] = (
+    Constraint("join_returns", "inline", "only a body with one return can stand in place of a call"),
     Constraint("inline", "mark_aliases", "calls that are gone overlap nothing"),
     Constraint("inline", "simplify", "arguments that are constants decide branches of the callee"),
+    Constraint("inline", "parallelise", "loops of functions called at the top level are loops of the top level"),
     Constraint("mark_aliases", "forward_stores", "forwarding asks which parameters may overlap"),
     Constraint("simplify", "cse", "numbers on the right of commutative operations make more of them equal"),
     Constraint("cse", "forward_stores", "equal elements are recognised by equal index values"),
+    Constraint("cse", "parallelise", "equal indices of two accesses are recognised by equal values"),
     Constraint("forward_stores", "dead_code", "forwarding leaves values without use"),
+    Constraint("dead_code", "inductions", "dead carried values are no inductions"),
+    Constraint("dead_code", "parallelise", "a dead carried value would keep a loop in order"),
+    Constraint("sink_slots", "parallelise", "a slot in front of a loop is shared by its iterations"),
+    Constraint("inductions", "parallelise", "an induction would keep a loop in order"),
+    Constraint("privatise", "widen_sums", "private sums are widened, too"),
+    Constraint("privatise", "drop_atomics", "what is private needs no atomic"),
+    Constraint("drop_atomics", "scatter", "only what stays atomic is worth a copy"),
+    Constraint("parallelise", "wrap_indices", "a cut loop or a select hides how indices depend on the counter"),
+    Constraint("widen_sums", "wrap_indices", "the loop within a block is the one to be cut"),
+    Constraint("check_bounds", "wrap_indices", "the message shows the index that the user wrote"),
+    Constraint("wrap_indices", "cost", "the estimate counts what is left in the body"),
+    Constraint("widen_sums", "cost", "the estimate counts what is left in the body"),
+    Constraint("hoist", "dead_stores", "loads that have left a loop do not keep stores there alive"),
+    Constraint("hoist", "lower_matrices", "a matrix moves in one piece"),
+    Constraint("lower_matrices", "simplify2", "construct and extract are gone"),
+    Constraint("simplify2", "cse2", "numbers on the right of commutative operations make more of them equal"),
+    Constraint("cse2", "dead_code2", "merging leaves values without use"),
 )
 
 

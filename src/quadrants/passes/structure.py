@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from quadrants.ir.nodes import Block, Op
 
-__all__ = ["calls", "count_ops", "loop_jumps"]
+__all__ = ["calls", "count_ops", "loop_jumps", "returns"]
 
 
 def loop_jumps(block: Block) -> list[Op]:
@@ -49,3 +49,8 @@ def _collect_calls(block: Block, found: list[Op]) -> None:
                 _collect_calls(region, found)
         elif op.kind == "call":
             found.append(op)
+
+
+def returns(block: Block) -> bool:
+    """Whether a block or one of its regions has a `return`."""
+    return any(op.kind == "return" or any(map(returns, op.regions)) for op in block.ops)
