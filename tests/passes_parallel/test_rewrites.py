@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.passes_parallel.programs import kinds, loops, program, same_after
+from tests.passes_parallel.programs import arguments, kinds, loops, program, run, same_after
 
 from quadrants.ir.interpret import interpret
 from quadrants.ir.nodes import walk
@@ -367,6 +367,74 @@ def test_sums_are_exact_where_narrow_ones_are_not() -> None:
     exact = data.astype(np.float64).sum()
     assert abs(found - exact) < 5e-7 * exact
     assert abs(np.add.accumulate(data)[-1] - exact) > 5e-7 * exact
+
+
+EXTREMES = """
+%r = for %i in %o0 .. %n carry (%s = %START) : f32 {
+  %v = load %a[%i]
+  %q = KIND %v, %s
+  %t = if %q : f32 {
+    yield %v
+  } else {
+    yield %s
+  }
+  yield %t
+}
+return %r"""
+
+
+@pytest.mark.parametrize("kind", ["gt", "ge", "lt", "le"])
+@pytest.mark.parametrize("start", ["x", "f0"])
+def test_extremes_by_comparison(kind: str, start: str) -> None:
+    body = EXTREMES.replace("START", start).replace("KIND", kind)
+    module = same_after(body, ALL, "f32")
+    loop = loops(module)[0]
+    assert loop.attribute("reductions") == ("max" if kind[0] == "g" else "min",)
+    values = arguments()
+    for number, data in enumerate(([np.nan, 1, 2], [1, np.nan, 5], [np.nan, np.nan], [-np.inf, np.nan])):
+        values[0] = np.array(data, np.float32)
+        for x in (np.nan, -3.0, np.inf):
+            values[6] = np.float32(x)
+            wanted, found = run(program(body, "f32"), values)[5], run(module, values)[5]
+            np.testing.assert_array_equal(found, wanted, str(number))
+
+
+def test_a_mixed_extreme_is_none() -> None:
+    body = (
+        EXTREMES.replace("START", "x")
+        .replace("KIND", "gt")
+        .replace("  yield %t\n}", "  %w1 = max %t, %f1\n  yield %w1\n}")
+    )
+    assert kinds(same_after(body, ALL, "f32")) == "s"
+    assert kinds(same_after(body.replace("= %x", "= %f0"), ALL, "f32")) == "p"
+
+
+TRUTHS = """
+%start = constant START : u1
+%r = for %i in %o0 .. %n carry (%s = %start) : u1 {
+  %t = if %s : u1 {
+    YES
+  } else {
+    NO
+  }
+  yield %t
+}
+return %r"""
+FRESH = "%v = load %a[%i]\n%q = gt %v, %x\nyield %q"
+
+
+@pytest.mark.parametrize("start", ["True", "False"])
+def test_any_and_all(start: str) -> None:
+    anything = TRUTHS.replace("START", start).replace("YES", "yield %s").replace("NO", FRESH)
+    assert loops(same_after(anything, ALL, "u1"))[0].attribute("reductions") == ("bit_or",)
+    everything = (
+        TRUTHS.replace("START", start).replace("YES", FRESH).replace("NO", "%f = constant False : u1\nyield %f")
+    )
+    assert loops(same_after(everything, ALL, "u1"))[0].attribute("reductions") == ("bit_and",)
+    other = TRUTHS.replace("START", start).replace("YES", FRESH).replace("NO", "yield %s").replace("%s {", "%s {")
+    assert loops(same_after(other, ALL, "u1"))[0].attribute("parallel")
+    neither = TRUTHS.replace("START", start).replace("YES", FRESH).replace("NO", "%f = constant True : u1\nyield %f")
+    assert kinds(same_after(neither, ALL, "u1")) == "s"
 
 
 def test_other_reductions_keep_their_type() -> None:

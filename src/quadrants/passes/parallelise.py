@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Block, Location, Module, Op, Value
 from quadrants.ir.types import ArrayType
 from quadrants.passes.accesses import Access, accesses_of, by_array, name_of
@@ -44,6 +45,8 @@ class _Classifier:
         kernel = module.kernel
         self.context = context
         self.summaries = Summaries(module)
+        self.behind: list[Op] = []
+        self.keep_nan: set[Value] = set()
         self.nest = Nest(kernel)
         self.forms = Forms(self.nest)
         self.may_alias = bool(kernel.attributes.get("may_alias"))
@@ -52,10 +55,15 @@ class _Classifier:
 
     def block(self, block: Block, strict: bool) -> None:
         """Decides on the loops that stand in a block; `strict`: only proof makes them parallel."""
-        for op in block.ops:
+        for op in list(block.ops):
             if op.kind == "for":
                 if not self.loop(op, strict):
                     self.block(op.regions[0], strict)
+                elif self.behind:
+                    place = block.ops.index(op) + 1
+                    block.ops[place:place] = self.behind
+                    self.nest.adopt(self.behind, self.nest.parent[op])
+                    self.behind = []
             else:
                 for region in op.regions:
                     self.block(region, True)
@@ -72,6 +80,7 @@ class _Classifier:
         combiners = self.combiners(loop, strict)
         if combiners is None or not (insists or self.free(loop, strict)):
             return False
+        self._keep_nans(loop)
         attributes = {**(loop.attributes or {}), "parallel": True}
         if combiners:
             attributes |= {"reductions": combiners, "chunk": CHUNK}
@@ -82,19 +91,31 @@ class _Classifier:
     def combiners(self, loop: Op, strict: bool) -> tuple[str, ...] | None:
         """The combiners of the carried values; None, and a notice, if one of them is no reduction."""
         names: list[str] = []
+        self.keep_nan.clear()
         for position in range(len(loop.results) - 1, -1, -1):
             chain = recognise(loop, position, self.nest)
             if chain is None:
                 if not strict:
                     self._tell_carried(loop, position)
                 return None
+            if chain.keeps_nan:
+                self.keep_nan.add(chain.argument)
             if chain.combiner:
                 names.insert(0, chain.combiner)
             else:
-                self._drop(loop, position, chain.values)
+                self._drop(loop, position)
         return tuple(names)
 
-    def _drop(self, loop: Op, position: int, versions: set[Value]) -> None:
+    def _keep_nans(self, loop: Op) -> None:
+        """Behind the loop: where a start is NaN that the combiner would lose, it is the result."""
+        block = Block()
+        builder = Builder(block, loop.location)
+        for argument, start, result in zip(carried_arguments(loop), inits(loop), loop.results):
+            if argument in self.keep_nan:
+                replace_uses(self.nest, result, builder.select(builder.is_nan(start), start, result))
+        self.behind = block.ops
+
+    def _drop(self, loop: Op, position: int) -> None:
         """A value that is handed on unchanged is what it was before the loop."""
         start = inits(loop)[position]
         result = loop.results[position]
@@ -110,12 +131,17 @@ class _Classifier:
         where = assigned.location if type(assigned) is Op else end.location
         used = [op.location for op, _ in self.nest.users.get(argument, ()) if op.location]
         name = f"`{argument.name}`" if argument.name else "a value"
-        read = used[0] if used else loop.location
+        read = used[0] if used else None
         text = (
             f"the loop at {_place(loop.location)} runs in order: {name}, assigned at {_line(where)}, "
             f"is carried over to the next iteration{f' and read at {_line(read)}' if used else ''}"
         )
-        self.context.notice("parallelise", text, loop.location, where, read)
+        self._tell(text, loop.location, where, read)
+
+    def _tell(self, text: str, *locations: Location | None) -> None:
+        """A notice, with each line once."""
+        lines = {(place.file, place.line): place for place in reversed(locations) if place is not None}
+        self.context.notice("parallelise", text, *reversed(lines.values()))
 
     def free(self, loop: Op, strict: bool) -> bool:
         """Whether memory lets a loop's iterations run in any order."""
@@ -160,7 +186,7 @@ class _Classifier:
             f"{_line(one)} that another {other_verb} at {_line(other)}; "
             "qd.loop_config(serialize=False) before the loop insists on parallel"
         )
-        self.context.notice("parallelise", text, loop.location, one, other)
+        self._tell(text, loop.location, one, other)
 
 
 def _asked(loop: Op) -> bool | None:

@@ -22,16 +22,17 @@ class Chain:
     """A recognised reduction.
 
     `values` are the carried value's versions: each is the one before, combined with something that does not depend on
-    any of them. `steps` are the combining operations with the position of the version among their operands. `loops` are
+    any of them. `keeps_nan`: a start that is NaN is the result whatever comes (the combiner would lose it). `steps` are the combining operations with the position of the version among their operands. `loops` are
     the loops within the loop that carry it on. `argument`: the carried argument.
     """
 
-    __slots__ = ("argument", "combiner", "loops", "position", "steps", "values")
+    __slots__ = ("argument", "combiner", "keeps_nan", "loops", "position", "steps", "values")
 
     def __init__(self, argument: Value, position: int) -> None:
         self.argument = argument
         self.position = position
         self.combiner = ""
+        self.keeps_nan = False
         self.values: set[Value] = {argument}
         self.steps: list[tuple[Op, int]] = []
         self.loops: list[Op] = []
@@ -67,6 +68,8 @@ class _Recogniser:
             if choice not in self.explained:
                 self.versions += choice.operands[1:] if choice.kind == "select" else _yielded(choice, place)
         values = self.chain.values
+        if self.chain.keeps_nan and self.chain.steps:
+            return False
         return values.issuperset(self.versions) and values.isdisjoint(self.others)
 
     def _version(self, value: Value) -> bool:
@@ -129,10 +132,9 @@ class _Recogniser:
         self.versions += [jump.operands[position] for jump in loop_jumps(loop.regions[-1]) if jump.kind != "return"]
 
     def _keeps(self, value: Value, op: Op, place: int) -> bool:
-        """Law: `x if x > best else best` is max(best, x), for whole numbers, and for floats if `best` starts as a
-        number, for then no NaN is ever taken."""
+        """Law: `x if x > best else best` is max(best, x), but that a NaN in `best` stays; a NaN in x is never taken."""
         users = self.nest.users.get(op.results[0], ())
-        if len(users) != 1 or users[0][1] != 0 or not self._starts_as_number():
+        if len(users) != 1 or users[0][1] != 0 or value.type is not scalar_of(value.type):
             return False
         other = op.operands[1 - place]
         choice = users[0][0]
@@ -142,13 +144,13 @@ class _Recogniser:
         largest = _KEEPS[op.kind] if branches[0] is op.operands[0] else _OPPOSITE[_KEEPS[op.kind]]
         self.others.append(other)
         self.explained.add(choice)
+        self.chain.keeps_nan = not self._starts_as_number()
         return self._combines(largest) and self._version(choice.results[0])
 
     def _starts_as_number(self) -> bool:
         start = self.loop.operands[2 * _rank(self.loop) + self.chain.position]
-        scalar = scalar_of(start.type)
-        if start.type is not scalar or not scalar.is_float:
-            return start.type is scalar
+        if not scalar_of(start.type).is_float:
+            return True
         owner = start.owner
         return type(owner) is Op and owner.kind == "constant" and not math.isnan(owner.attribute("value"))
 
