@@ -13,7 +13,7 @@ from quadrants.errors import QuadrantsAssertionError, QuadrantsBoundsError
 from quadrants.frontend import protocol
 from quadrants.frontend.arguments import Argument, as_numpy, checked_number, protocol_elements
 from quadrants.frontend.compilation import CompiledSource, Guard, LiveNumber
-from quadrants.ir.evaluate import held_dtype
+from quadrants.ir.evaluate import held_dtype, round_bf16
 from quadrants.ir.types import ArrayType, MatrixType, ScalarType, Type
 from quadrants.passes.context import PassContext
 from quadrants.runtime import launch, threads
@@ -108,7 +108,8 @@ class Program:
             actual = as_numpy(leaves[position].value).shape
             if tuple(actual[len(actual) - len(shape) :]) != shape:
                 return False
-        return all(guard.holds() for guard in self.guards)
+        numbers = (source for source in self.captured if isinstance(source, LiveNumber))
+        return all(guard.holds() for guard in self.guards) and all(type(n.read()) is n.kind for n in numbers)
 
     def remember_sizes(self, leaves: list[Argument]) -> None:
         for position, count in self.static_sizes.items():
@@ -200,10 +201,10 @@ def write_value(frame: bytearray, offset: int, type_: Type, leaf: Argument, valu
         write_array(frame, offset, value)
         return
     if type(type_) is MatrixType:
-        data = np.asarray(protocol_elements(value)).astype(held_dtype(type_.scalar)).tobytes()
+        data = memory_bytes(type_.scalar, np.asarray(protocol_elements(value)).astype(held_dtype(type_.scalar)))
     else:
         assert type(type_) is ScalarType
-        data = scalar_value(type_, value, leaf).tobytes()
+        data = memory_bytes(type_, scalar_value(type_, value, leaf))
     frame[offset : offset + len(data)] = data
 
 
@@ -228,12 +229,26 @@ def _interpreter_value(type_: Type, leaf: Argument, value: Any) -> Any:
     return scalar_value(type_, value, leaf)
 
 
+def memory_bytes(scalar: ScalarType, value: Any) -> bytes:
+    """Values, as they are held, as they lie in memory (bf16: the upper half of an f32)."""
+    if scalar.name != "bf16":
+        return value.tobytes()
+    return (np.asarray(round_bf16(value)).view(np.uint32) >> 16).astype(np.uint16).tobytes()
+
+
+def from_memory(scalar: ScalarType, frame: bytes | bytearray, offset: int, count: int) -> np.ndarray:
+    """The inverse of memory_bytes."""
+    if scalar.name != "bf16":
+        return np.frombuffer(bytes(frame), held_dtype(scalar), count, offset)
+    return (np.frombuffer(bytes(frame), np.uint16, count, offset).astype(np.uint32) << 16).view(np.float32)
+
+
 def read_value(frame: bytes | bytearray, offset: int, type_: Type) -> Any:
     if type(type_) is MatrixType:
-        array = np.frombuffer(bytes(frame), held_dtype(type_.scalar), type_.count, offset)
+        array = from_memory(type_.scalar, frame, offset, type_.count)
         return _plain(array.reshape(type_.shape).copy(), type_)
     assert type(type_) is ScalarType
-    return _plain(np.frombuffer(bytes(frame), held_dtype(type_), 1, offset)[0], type_)
+    return _plain(from_memory(type_, frame, offset, 1)[0], type_)
 
 
 def _plain(value: Any, type_: Type) -> Any:

@@ -4,6 +4,8 @@ parts are read from the Python object."""
 from __future__ import annotations
 
 import dataclasses
+import enum
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -262,9 +264,33 @@ def _object(name: str, value: Any) -> Argument:
         return _sequence(value, [_any(f"{name}.{part}", getattr(value, part)) for part in names], names)
     if isinstance(value, (list, bytes, bytearray, dict, set, complex)):
         raise _refuse(name, value, "a number, an array (NumPy, torch, qd.field, qd.ndarray), a vector or a tuple")
-    return _static(value)
+    if (
+        value is None
+        or name == "self"
+        or isinstance(value, _STATIC_KINDS)
+        or getattr(type(value), "_data_oriented", False)
+    ):
+        return _static(value)
+    if protocol.plain_function(value) is not None or protocol.annotation(value) is not None:
+        return _static(value)
+    raise _refuse(
+        name,
+        value,
+        "a number, an array (NumPy, torch, qd.field, qd.ndarray), a vector, a tuple or (annotated with qd.template()) any object known at compile time",
+    )
 
 
+# Objects that are compile-time values without being asked for.
+_STATIC_KINDS = (
+    type,
+    types.FunctionType,
+    types.BuiltinFunctionType,
+    types.MethodType,
+    types.ModuleType,
+    enum.Enum,
+    ScalarType,
+    np.ufunc,
+)
 _BY_WISH: dict[str, Callable[..., Argument]] = {
     "scalar": _scalar,
     "int": _scalar,

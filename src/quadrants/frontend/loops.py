@@ -151,7 +151,10 @@ def _run_time_for(walker: Walker, node: ast.For, domain: Domain, config: dict[st
         if not widened:
             break
         known.update(widened)
-    extra = _new_names(walker, node, exits, env, targets if any(e.kind == "break" for e in exits) else set())
+    # A target that the body assigns, or that `break` leaves behind, leaves the loop as any other name does.
+    breaks = any(exit_.kind == "break" for exit_ in exits)
+    escaping = targets if breaks else targets & set(assigned_names(node.body, node))
+    extra = _new_names(walker, node, exits, env, escaping)
     for name, type_, _ in extra:
         body.add_argument(type_, name)
         inits.append(walker.builder.constant(0, type_))
@@ -170,7 +173,7 @@ def _run_time_for(walker: Walker, node: ast.For, domain: Domain, config: dict[st
     )
     walker.builder.block.ops.append(op)
     _bind_results(walker, op, names, exits, env, node)
-    if not any(exit_.kind == "break" for exit_ in exits):
+    if not escaping:
         _last_targets(walker, node, domain, targets)
     return False
 

@@ -47,7 +47,7 @@ from quadrants.lang.init import (
     x64,
     x86_64,
 )
-from quadrants.lang.kernel import func, kernel, pyfunc
+from quadrants.lang.kernel import data_oriented, func, kernel, pyfunc
 from quadrants.lang.log import CRITICAL, DEBUG, ERROR, INFO, TRACE, WARN, is_logging_effective, set_logging_level
 from quadrants.lang.loops import (
     assume_in_range,
@@ -194,6 +194,7 @@ __all__ = [
     "cos",
     "cpu",
     "cuda",
+    "data_oriented",
     "dump_compile_config",
     "exp",
     "extension",

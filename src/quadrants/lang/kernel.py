@@ -23,7 +23,7 @@ from quadrants.lang.report import report_text
 from quadrants.program import Program, failure
 from quadrants.runtime import launch
 
-__all__ = ["Func", "Kernel", "func", "kernel", "pyfunc"]
+__all__ = ["Func", "Kernel", "data_oriented", "func", "kernel", "pyfunc"]
 
 _kernels: weakref.WeakSet[Kernel] = weakref.WeakSet()
 _lock = threading.RLock()
@@ -305,6 +305,15 @@ def func(
 
 
 pyfunc = func
+
+
+def data_oriented(cls: type | None = None, *, template_primitives: bool = True) -> Any:
+    """Decorate a class: its methods may be kernels, whose `self` is known at compile time. Members that are numbers are
+    constants of the compiled form, and live: a changed one is seen at the next launch."""
+    if cls is None:
+        return data_oriented
+    cls._data_oriented = True  # type: ignore[attr-defined]
+    return cls
 
 
 def _plain(value: Any) -> Any:
