@@ -126,6 +126,7 @@ CONSTRAINTS: tuple[Constraint, ...] = (
     Constraint("widen_sums", "wrap_indices", "the loop within a block is the one to be cut"),
     Constraint("check_bounds", "wrap_indices", "the message shows the index that the user wrote"),
     Constraint("wrap_indices", "cost", "the estimate counts what is left in the body"),
+    Constraint("wrap_indices", "hoist", "the sizes that wrapped indices are measured by leave the loops"),
     Constraint("widen_sums", "cost", "the estimate counts what is left in the body"),
     Constraint("hoist", "dead_stores", "loads that have left a loop do not keep stores there alive"),
     Constraint("hoist", "lower_matrices", "a matrix moves in one piece"),
