@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quadrants.ir.nodes import Block, Module, Op
+from quadrants.ir.nodes import Block, Function, Module, Op
 from quadrants.ir.ops import OPS
 from quadrants.ir.types import MatrixType
 from quadrants.passes.affine import Forms
@@ -20,12 +20,11 @@ _MOST = 1 << 40
 def run(module: Module, context: PassContext) -> None:
     """Sets `cost`, the nanoseconds of one iteration of the flattened outer dimensions, on the kernel's parallel loops."""
     kernel = module.kernel
-    forms: Forms | None = None
+    forms = Forms(Nest(Function("")))  # bounds are looked at alone, without what is around them
     pending = [kernel.body]
     while pending:
         for op in pending.pop().ops:
             if op.attribute("parallel"):
-                forms = forms or Forms(Nest(kernel))
                 op.attributes = {**(op.attributes or {}), "cost": iteration_cost(op, forms, module)}
             else:
                 pending += op.regions
@@ -62,7 +61,7 @@ def _call(op: Op, forms: Forms, module: Module | None, depth: int) -> float:
     callee = module.functions.get(op.attribute("callee")) if module is not None else None
     if callee is None or depth > 3:
         return 50.0
-    return estimate(callee.body, Forms(Nest(callee)), module, depth + 1)
+    return estimate(callee.body, forms, module, depth + 1)
 
 
 def _width(op: Op) -> int:

@@ -79,6 +79,8 @@ def independent(first: Access, second: Access, space: Space) -> bool:
         return True
     left, right = proper(first, space), proper(second, space)
     pairs = [(f, g) for f, g in zip(left, right) if f is not None and g is not None]
+    if _pinned(pairs, first, second, space):
+        return True
     if any(never_equal(f, g, first.loops, second.loops, space) for f, g in pairs):
         return True
     same: set[Value] = set()
@@ -93,6 +95,18 @@ def independent(first: Access, second: Access, space: Space) -> bool:
                 same.add(shown)
                 progress = True
     return len(same) == len(space.counters)
+
+
+def _pinned(pairs: list[tuple[Form, Form]], first: Access, second: Access, space: Space) -> bool:
+    """The common case: equal indices, each with one counter at most, together with all."""
+    moving = set(_moving(first.loops, space)) | set(_moving(second.loops, space))
+    pinned: set[Value] = set()
+    for f, g in pairs:
+        if f == g:
+            varying = [monomial for monomial in f.terms if not moving.isdisjoint(monomial)]
+            if len(varying) == 1 and len(varying[0]) == 1:
+                pinned.add(varying[0][0])
+    return pinned.issuperset(space.counters)
 
 
 def proper(access: Access, space: Space) -> Dims:

@@ -40,28 +40,23 @@ class Nest:
 
     `parent`: the innermost operation with regions around an operation (None: it stands in the function's body).
     `home`: the same for the place where a value is defined. `counter`: the loop and dimension of each loop counter.
-    `users`: (operation, operand position) for each use of a value.
+    `users`: (operation, operand position) for each use of a value; found when first asked for.
     """
 
-    __slots__ = ("counter", "home", "parent", "users")
+    __slots__ = ("_users", "counter", "function", "home", "parent")
 
     def __init__(self, function: Function) -> None:
+        self.function = function
         self.parent: dict[Op, Op | None] = {}
         self.home: dict[Value, Op | None] = dict.fromkeys(function.parameters)
         self.counter: dict[Value, tuple[Op, int]] = {}
-        self.users: dict[Value, list[tuple[Op, int]]] = {}
+        self._users: dict[Value, list[tuple[Op, int]]] | None = None
         self._walk(function.body, None)
 
     def _walk(self, block: Block, around: Op | None) -> None:
-        parent, home, users = self.parent, self.home, self.users
+        parent, home = self.parent, self.home
         for op in block.ops:
             parent[op] = around
-            for position, operand in enumerate(op.operands):
-                found = users.get(operand)
-                if found is None:
-                    users[operand] = [(op, position)]
-                else:
-                    found.append((op, position))
             for result in op.results:
                 home[result] = around
             for region in op.regions:
@@ -72,12 +67,27 @@ class Nest:
                         self.counter[value] = (op, dimension)
                 self._walk(region, op)
 
+    @property
+    def users(self) -> dict[Value, list[tuple[Op, int]]]:
+        found = self._users
+        if found is None:
+            found = self._users = {}
+            for op in self.parent:
+                for position, operand in enumerate(op.operands):
+                    users = found.get(operand)
+                    if users is None:
+                        found[operand] = [(op, position)]
+                    else:
+                        users.append((op, position))
+        return found
+
     def adopt(self, ops: list[Op], around: Op | None) -> None:
         """Takes in new operations without regions."""
+        users = self.users
         for op in ops:
             self.parent[op] = around
             for position, operand in enumerate(op.operands):
-                self.users.setdefault(operand, []).append((op, position))
+                users.setdefault(operand, []).append((op, position))
             for result in op.results:
                 self.home[result] = around
 

@@ -25,16 +25,20 @@ def run(module: Module, context: PassContext) -> None:
     kernel = module.kernel
     if kernel.attributes.get("may_alias"):
         return
+    nest: Nest | None = None
     for loop in parallel_loops(kernel.body):
         targets = [op for op in walk(loop.regions[0]) if op.kind == "update" and op.attribute("atomic", True)]
         if not targets or loop.results or not context.permit():
             continue
-        nest = Nest(kernel)
-        accesses = accesses_of(loop, nest, Forms(nest), Summaries(module).of)
-        if all(_fits(op, kernel, nest) for op in targets) and _only_sums(accesses, targets):
+        nest = nest or Nest(kernel)
+        if all(_fits(op, kernel, nest) for op in targets) and _only_sums(_accesses(loop, nest, module), targets):
             loop.attributes = {**(loop.attributes or {}), "scatter": True}
             _add_only(loop.regions[0], set(targets))
             context.count("scatter loops")
+
+
+def _accesses(loop: Op, nest: Nest, module: Module) -> list[Access]:
+    return accesses_of(loop, nest, Forms(nest), Summaries(module).of)
 
 
 def _fits(op: Op, kernel: Function, nest: Nest) -> bool:

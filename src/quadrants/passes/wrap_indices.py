@@ -30,6 +30,7 @@ def run(module: Module, context: PassContext) -> None:
         if _wraps(function.body):
             unwrapper = _Unwrapper(function, context)
             unwrapper.block(function.body)
+            function.body.ops[:0] = unwrapper.start.ops
 
 
 def _wraps(block: Block) -> bool:
@@ -43,17 +44,22 @@ def _wraps(block: Block) -> bool:
 
 
 class _Unwrapper:
-    """The walk through a function, with what is known at the place it has reached. Accesses that might count from the
-    end are changed behind each loop, when it is known whether the loop is cut."""
+    """The walk through a function, with what is known at the place it has reached, and the indices made there: `made`
+    maps (array, axis, index) to the index that counts from the start. `start` is for the start of the function."""
 
     def __init__(self, function: Function, context: PassContext) -> None:
         self.context = context
+        self.parameters = set(function.parameters)
+        self.start = Block()
+        self.sizes: dict[tuple[Value, int], Value] = {}
+        self.zero: Value | None = None
+        self.made: dict[tuple[Value, int, Value], Value] = {}
         self.forms = Forms(Nest(function))
         self.facts = Facts(self.forms)
 
     def block(self, block: Block) -> None:
         """Treats a block; what an `if` that leaves teaches holds for the rest of it."""
-        mark = self.facts.mark()
+        mark, made = self.facts.mark(), len(self.made)
         out: list[Op] = []
         for op in block.ops:
             kind = op.kind
@@ -71,6 +77,8 @@ class _Unwrapper:
             out.append(op)
         block.ops = out
         self.facts.forget(mark)
+        while len(self.made) > made:
+            self.made.popitem()
 
     def _branch(self, op: Op, visit: Callable[[Block], None]) -> None:
         """Visits the regions of an `if`, each with what its condition says; what the ones that leave say stays known."""
@@ -161,23 +169,45 @@ class _Unwrapper:
     def _access(self, op: Op, out: list[Op]) -> None:
         """Makes the indices of one access count from the start."""
         array, indices = _place(op)
-        builder = Builder(Block(), op.location)
-        plain: list[Value] = []
-        for axis, index in enumerate(indices):
-            form = self.forms.of(index)
-            number = form.constant
-            if number is not None and number < 0:
-                plain.append(builder.add(builder.dim(array, axis=axis), builder.index(number)))
-            elif self.facts.not_negative(form, array, axis):
-                plain.append(index)
-            else:
-                from_end = builder.add(index, builder.dim(array, axis=axis))
-                plain.append(builder.select(builder.lt(index, builder.index(0)), from_end, index))
-                self.context.count("indices that may count from the end")
-        out += builder.block.ops
         position = ARRAY_POSITION[op.kind] + 1
+        plain = [self._plain(array, axis, index, op, out) for axis, index in enumerate(indices)]
         op.operands = (*op.operands[:position], *plain)
         op.attributes = {name: value for name, value in (op.attributes or {}).items() if name != "wrap"} or None
+
+    def _plain(self, array: Value, axis: int, index: Value, op: Op, out: list[Op]) -> Value:
+        """The index that counts from the start; what computes it is put to `out`."""
+        form = self.forms.of(index)
+        number = form.constant
+        if number is None and self.facts.not_negative(form, array, axis):
+            return index
+        if number is not None and number >= 0:
+            return index
+        key = (array, axis, index)
+        found = self.made.get(key)
+        if found is None:
+            builder = Builder(Block(), op.location)
+            builder.block.ops = out
+            from_end = builder.add(index, self._size(array, axis, builder))
+            found = from_end
+            if number is None:
+                found = builder.select(builder.lt(index, self._zero()), from_end, index)
+                self.context.count("indices that may count from the end")
+            self.made[key] = found
+        return found
+
+    def _zero(self) -> Value:
+        if self.zero is None:
+            self.zero = Builder(self.start).index(0)
+        return self.zero
+
+    def _size(self, array: Value, axis: int, builder: Builder) -> Value:
+        """The size of an axis: of a parameter once for the function."""
+        if array not in self.parameters:
+            return builder.dim(array, axis=axis)
+        found = self.sizes.get((array, axis))
+        if found is None:
+            found = self.sizes[array, axis] = Builder(self.start).dim(array, axis=axis)
+        return found
 
 
 def _place(op: Op) -> tuple[Value, tuple[Value, ...]]:
