@@ -15,7 +15,7 @@ from quadrants.frontend import numbers, protocol
 from quadrants.frontend.calls import Arguments
 from quadrants.frontend.values import Array, Binding, Iteration, Run, Sequence, Slot, Static, is_number
 from quadrants.ir.nodes import Value
-from quadrants.ir.types import ScalarType, f32, i32, matrix_type, scalar_of, shape_of, u1, with_scalar
+from quadrants.ir.types import ScalarType, f32, i32, i64, matrix_type, scalar_of, shape_of, u1, u64, with_scalar
 
 if TYPE_CHECKING:
     from quadrants.frontend.walker import Walker
@@ -900,3 +900,21 @@ def _compare_exchange(walker: Walker, arguments: Arguments, node: ast.AST) -> Bi
 
     target, expected, desired = arguments.take(walker, node, ("x", "expected", "desired"))
     return compare_exchange(walker, arguments.nodes[0], target, expected, desired, node)
+
+
+# Random numbers.
+
+
+@_intrinsic("random")
+def _random(walker: Walker, arguments: Arguments, node: ast.AST) -> Run:
+    """Floats take as many of the upper bits as they hold exactly, integers as many as they are wide."""
+    (wish,) = arguments.take(walker, node, ("dtype",), defaults=1) or (Static(float),)
+    scalar, builder = _dtype(walker, wish, node), walker.builder
+    kept = {"f64": 53, "f32": 24, "f16": 11, "bf16": 8}.get(scalar.name, scalar.bits)
+    bits = builder.emit("random")
+    if kept < 64:
+        bits = builder.emit("shr", bits, builder.constant(64 - kept, u64))
+    if not scalar.is_float:
+        return Run(builder.cast(bits, scalar))
+    whole = builder.cast(builder.cast(bits, i64 if kept > 31 else i32), scalar)
+    return Run(builder.emit("mul", whole, builder.constant(2.0**-kept, scalar)))

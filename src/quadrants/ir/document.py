@@ -43,6 +43,7 @@ _OPERANDS = {
     rules.compare_exchange: "two integers, an array, i64 indices",
     rules.dim: "an array",
     rules.slot: "none",
+    rules.random: "none",
     rules.for_: "lows, highs, initial values",
     rules.while_: "initial values",
     rules.if_: "u1",

@@ -19,6 +19,7 @@ import numpy as np
 
 from quadrants.errors import QuadrantsAssertionError, QuadrantsBoundsError, QuadrantsRuntimeTypeError
 from quadrants.ir import evaluate as ev
+from quadrants.ir import streams
 from quadrants.ir.formatting import format_message, format_print
 from quadrants.ir.nodes import Block, Function, Location, Module, Op, Value
 from quadrants.ir.ops import OPS, Row
@@ -369,6 +370,15 @@ def _dim(program: _Program, op: Op) -> Step:
     return run
 
 
+def _random(program: _Program, op: Op) -> Step:
+    result = op.results[0]
+
+    def run(env: Environment) -> None:
+        env[result] = np.uint64(streams.next_bits())
+
+    return run
+
+
 def _slot(program: _Program, op: Op) -> Step:
     element, result = op.attribute("type"), op.results[0]
     shape, held = shape_of(element), ev.held_dtype(scalar_of(element))
@@ -534,6 +544,7 @@ _SPECIAL: dict[str, Callable[[_Program, Op], Step]] = {
     "compare_exchange": _compare_exchange,
     "dim": _dim,
     "slot": _slot,
+    "random": _random,
     "for": _for,
     "while": _while,
     "if": _if,

@@ -489,6 +489,7 @@ _row(
 )
 _row("dim", rules.dim, 1, "the size of an array's `axis`", cost=0.1)
 _row("slot", rules.slot, 0, "private memory for one value of `type`, undefined at first", effects="writes", cost=0.1)
+_row("random", rules.random, 0, "64 random bits: the next of the stream that is current", effects="atomic", cost=6)
 
 # Control.
 _row(

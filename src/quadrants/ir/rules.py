@@ -16,6 +16,7 @@ from quadrants.ir.types import (
     shape_of,
     slot_type,
     u1,
+    u64,
     with_scalar,
 )
 
@@ -173,6 +174,10 @@ def dim(operands: Types, attributes: Attributes) -> Types:
     if type(array) is not ArrayType or not 0 <= attributes["axis"] < array.rank:
         raise TypeError(f"axis {attributes.get('axis')} of {array}")
     return (i64,)
+
+
+def random(operands: Types, attributes: Attributes) -> Types:
+    return (u64,)
 
 
 def slot(operands: Types, attributes: Attributes) -> Types:

@@ -11,6 +11,7 @@ from quadrants.ir import types
 from quadrants.knobs import Arch
 from quadrants.lang import log
 from quadrants.lang.types import use_python_widths
+from quadrants.runtime import threads
 
 __all__ = [
     "amdgpu",
@@ -99,6 +100,7 @@ def _apply(arch: Any, settings: dict[str, Any], enable_fallback: bool) -> Arch:
     state.default_float = state.default_fp = _default_type("default_fp", state.default_fp, types.f32)
     state.default_int = state.default_ip = _default_type("default_ip", state.default_ip, types.i32)
     state.initialised = True
+    threads.seed_random(state.random_seed)
     return chosen
 
 
@@ -159,6 +161,7 @@ def reset() -> None:
 def _restore() -> None:
     knobs.current.restore({})
     use_python_widths()
+    threads.seed_random(knobs.current.random_seed)
 
 
 def on_sync(callback: Callable[[], None]) -> Callable[[], None]:

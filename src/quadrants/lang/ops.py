@@ -269,8 +269,11 @@ def one(x: Any) -> Any:
 
 @intrinsic
 def random(dtype: Any = float) -> Any:
-    """A random number: in [0, 1) for floats, of the whole range for integers. In kernels only; seeded by
-    `qd.init(random_seed=…)`."""
+    """A random number: in [0, 1) for floats, of the whole range for integers. In kernels only.
+
+    The numbers follow from `qd.init(random_seed=…)`, from how many launches that draw came before, and from the
+    iteration that asks: neither threads nor targets change them.
+    """
     kernel_only("random")
 
 

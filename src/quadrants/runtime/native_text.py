@@ -97,6 +97,9 @@ class Value:
     def __or__(self, other: Operand) -> Value:
         return self._with("or", other)
 
+    def __xor__(self, other: Operand) -> Value:
+        return self._with("xor", other)
+
     def __lt__(self, other: Operand) -> Value:
         return self._compare("slt", other)
 

@@ -16,6 +16,8 @@ begin, i64 end)`; a frame is the kernel's block of arguments, captures are what 
     Appends to what `drain_prints` gives.
 `void qd_fail(i64 message, ptr values, i64 count)`, `i32 qd_status()`
     Keeps the first failure for `take_failure`; asks whether there is one.
+`i64 qd_random()`
+    The next number of the process's random stream (`quadrants.ir.streams`), which `seed_random` begins anew.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ import os
 import threading
 from collections.abc import Iterator, Mapping
 
+from quadrants.ir import streams
 from quadrants.runtime import native
 from quadrants.runtime.loader import LoadedObject, process_symbol
 from quadrants.runtime.threads_state import LARGEST_COUNT, POOL, PoolState
@@ -35,6 +38,7 @@ __all__ = [
     "counters",
     "default_count",
     "drain_prints",
+    "seed_random",
     "set_count",
     "state",
     "symbols",
@@ -59,6 +63,7 @@ _loaded: LoadedObject | None = None
 _scatter: LoadedObject | None = None
 _state: PoolState | None = None
 _wanted_count = 0
+_random_start = streams.start_of(0)
 
 
 class SymbolTable(Mapping[str, int]):
@@ -110,6 +115,16 @@ def set_count(number: int | None) -> None:
             _state.thread_count = count()
 
 
+def seed_random(number: int) -> None:
+    """Begin the process's random stream anew, as that integer says, for kernels and for the interpreter."""
+    global _random_start
+    with _lock:
+        streams.seed(number)
+        _random_start = streams.start_of(number)
+        if _state is not None:
+            _state.random_state = _random_start
+
+
 def counters() -> dict[str, int]:
     """Launches, loops by the way they ran, seats that workers took, scatters by the way taken; since the start."""
     current = state()
@@ -145,9 +160,10 @@ def _load() -> LoadedObject:
         return _loaded
     with _lock:
         if _loaded is None:
-            loaded = native.load_part("threads", _build_pool, _SOURCES)
+            loaded = native.load_part("threads", _build_pool, (*_SOURCES, "../ir/streams"))
             _state = PoolState.from_address(loaded.address(POOL))
             _state.thread_count = count()
+            _state.random_state = _random_start
             _state.main_thread = threading.main_thread().ident or 0
             _register_fork(loaded.address("qd_fork_child"))
             _loaded = loaded

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from quadrants.ir import streams
 from quadrants.runtime.native_text import Function, Module, Value
 from quadrants.runtime.threads_native import pool
 from quadrants.runtime.threads_state import FAILURE_VALUES
@@ -12,12 +13,13 @@ _FIRST_PRINT_BYTES = 4096
 
 
 def build(module: Module) -> None:
-    """Write `qd_allocate`, `qd_release`, `qd_print`, `qd_take_prints`, `qd_fail`, `qd_status` and `qd_run`."""
+    """Write `qd_allocate`, `qd_release`, `qd_print`, `qd_take_prints`, `qd_fail`, `qd_status`, `qd_random` and `qd_run`."""
     _build_memory(module)
     _build_print(module)
     _build_take_prints(module)
     _build_fail(module)
     _build_status(module)
+    _build_random(module)
     _build_run(module)
 
 
@@ -86,6 +88,23 @@ def _build_status(module: Module) -> None:
     f = module.function("qd_status", "i32")
     failed = f.load_atomic("i32", pool(f).address("failure_state"), "acquire").is_not(0)
     f.give(failed.converted("zext", "i32"))
+
+
+def _build_random(module: Module) -> None:
+    """qd_random(): the next number of the process's stream, whichever thread asks."""
+    f = module.function("qd_random", "i64")
+    step = f.constant("i64", _signed(streams.STEP))
+    bits = f.update("add", "i64", pool(f).address("random_state"), step, "monotonic") + step
+    for shift, factor in (
+        (streams.FIRST_SHIFT, streams.FIRST_FACTOR),
+        (streams.SECOND_SHIFT, streams.SECOND_FACTOR),
+    ):
+        bits = (bits ^ bits.shifted_right(shift)) * _signed(factor)
+    f.give(bits ^ bits.shifted_right(streams.LAST_SHIFT))
+
+
+def _signed(bits: int) -> int:
+    return bits - (1 << 64) if bits >> 63 else bits
 
 
 def run_entry(f: Function, entry: Value, frame: Value, release: Value) -> Value:

@@ -55,6 +55,8 @@ class PoolState(ctypes.Structure):
         ("scatter_private", _I64),
         ("scatter_atomic", _I64),
         ("gap_8", _LINE),
+        ("random_state", _I64),
+        ("gap_9", _LINE),
         ("print_lock", _I64 * 8),
         ("print_buffer", _PTR),
         ("print_size", _I64),

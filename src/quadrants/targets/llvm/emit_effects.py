@@ -1,4 +1,5 @@
-"""Prints and checks: records of 64-bit words handed to the runtime, which words them by the artifact's tables."""
+"""Prints and checks: records of 64-bit words handed to the runtime, which words them by the artifact's tables; random
+bits, which the runtime has."""
 
 from __future__ import annotations
 
@@ -7,7 +8,54 @@ from quadrants.targets.artifact import Message, PrintFormat, content_id
 from quadrants.targets.llvm.arrays import store_word, to_word
 from quadrants.targets.llvm.writer import Writer, scalar
 
-__all__ = ["HANDLERS"]
+__all__ = ["HANDLERS", "fail_unless"]
+
+
+def _print(writer: Writer, op: Op) -> None:
+    types = tuple(operand.type.name for operand in op.operands)
+    specs = tuple(op.attribute("specs") or ("",) * len(types))
+    form = PrintFormat(tuple(op.attributes["format"]), specs, types)  # type: ignore[index]
+    number = content_id("print", form.pieces, form.specs, form.types)
+    writer.unit.prints[number] = form
+    words = [str(number), *[to_word(writer, scalar(operand), writer.name(operand)) for operand in op.operands]]
+    record = writer.words(len(words))
+    for k, word in enumerate(words):
+        store_word(writer, record, k, word)
+    writer.call("void", "qd_print", f"ptr {record}, i64 {8 * len(words)}", "ptr, i64", "nounwind")
+
+
+def _check(writer: Writer, op: Op) -> None:
+    condition, *values = op.operands
+    types = tuple(value.type.name for value in values)
+    message = Message(op.attribute("message", ""), op.attribute("error", "assert"), op.location, types)
+    good, bad = writer.new_label(), writer.new_label()
+    writer.branch(writer.name(condition), good, bad, likely=True)
+    writer.begin(bad)
+    _report(writer, message, [to_word(writer, scalar(value), writer.name(value)) for value in values])
+    writer.begin(good)
+
+
+def fail_unless(writer: Writer, condition: str, message: Message, words: list[str]) -> None:
+    """Leaves the function, with a message and the 64-bit words of its values, unless the condition holds."""
+    good, bad = writer.new_label(), writer.new_label()
+    writer.branch(condition, good, bad, likely=True)
+    writer.begin(bad)
+    _report(writer, message, words)
+    writer.begin(good)
+
+
+def _report(writer: Writer, message: Message, words: list[str]) -> None:
+    """Hands a failure to the runtime and ends the block."""
+    number = content_id("check", message.text, message.error, message.location, message.types)
+    writer.unit.messages[number] = message
+    record = writer.words(len(words)) if words else "null"
+    for k, word in enumerate(words):
+        store_word(writer, record, k, word)
+    writer.call("void", "qd_fail", f"i64 {number}, ptr {record}, i64 {len(words)}", "i64, ptr, i64", "nounwind cold")
+    writer.fail()
+
+
+HANDLERS"]
 
 
 def _print(writer: Writer, op: Op) -> None:
@@ -41,4 +89,8 @@ def _check(writer: Writer, op: Op) -> None:
     writer.begin(good)
 
 
-HANDLERS = {"print": _print, "check": _check}
+def _random(writer: Writer, op: Op) -> None:
+    writer.names[op.results[0]] = writer.call("i64", "qd_random", "", "", "nounwind")
+
+
+HANDLERS = {"print": _print, "check": _check, "random": _random}
