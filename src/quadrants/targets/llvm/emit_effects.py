@@ -3,6 +3,8 @@ bits, which the runtime has."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from quadrants.ir.nodes import Op
 from quadrants.targets.artifact import Message, PrintFormat, content_id
 from quadrants.targets.llvm.arrays import store_word, to_word
@@ -28,63 +30,26 @@ def _check(writer: Writer, op: Op) -> None:
     condition, *values = op.operands
     types = tuple(value.type.name for value in values)
     message = Message(op.attribute("message", ""), op.attribute("error", "assert"), op.location, types)
-    good, bad = writer.new_label(), writer.new_label()
-    writer.branch(writer.name(condition), good, bad, likely=True)
-    writer.begin(bad)
-    _report(writer, message, [to_word(writer, scalar(value), writer.name(value)) for value in values])
-    writer.begin(good)
+
+    def words() -> list[str]:
+        return [to_word(writer, scalar(value), writer.name(value)) for value in values]
+
+    fail_unless(writer, writer.name(condition), message, words)
 
 
-def fail_unless(writer: Writer, condition: str, message: Message, words: list[str]) -> None:
-    """Leaves the function, with a message and the 64-bit words of its values, unless the condition holds."""
+def fail_unless(writer: Writer, condition: str, message: Message, words: Callable[[], list[str]]) -> None:
+    """Leaves the function unless the condition holds. `words` writes the code for the message's values, 64 bits each,
+    where they are needed: after the check has failed."""
     good, bad = writer.new_label(), writer.new_label()
     writer.branch(condition, good, bad, likely=True)
     writer.begin(bad)
-    _report(writer, message, words)
-    writer.begin(good)
-
-
-def _report(writer: Writer, message: Message, words: list[str]) -> None:
-    """Hands a failure to the runtime and ends the block."""
     number = content_id("check", message.text, message.error, message.location, message.types)
     writer.unit.messages[number] = message
-    record = writer.words(len(words)) if words else "null"
-    for k, word in enumerate(words):
-        store_word(writer, record, k, word)
-    writer.call("void", "qd_fail", f"i64 {number}, ptr {record}, i64 {len(words)}", "i64, ptr, i64", "nounwind cold")
-    writer.fail()
-
-
-HANDLERS"]
-
-
-def _print(writer: Writer, op: Op) -> None:
-    types = tuple(operand.type.name for operand in op.operands)
-    specs = tuple(op.attribute("specs") or ("",) * len(types))
-    form = PrintFormat(tuple(op.attributes["format"]), specs, types)  # type: ignore[index]
-    number = content_id("print", form.pieces, form.specs, form.types)
-    writer.unit.prints[number] = form
-    words = [str(number), *[to_word(writer, scalar(operand), writer.name(operand)) for operand in op.operands]]
-    record = writer.words(len(words))
-    for k, word in enumerate(words):
-        store_word(writer, record, k, word)
-    writer.call("void", "qd_print", f"ptr {record}, i64 {8 * len(words)}", "ptr, i64", "nounwind")
-
-
-def _check(writer: Writer, op: Op) -> None:
-    condition, *values = op.operands
-    types = tuple(value.type.name for value in values)
-    text, error = op.attribute("message", ""), op.attribute("error", "assert")
-    number = content_id("check", text, error, op.location, types)
-    writer.unit.messages[number] = Message(text, error, op.location, types)
-    good, bad = writer.new_label(), writer.new_label()
-    writer.branch(writer.name(condition), good, bad, likely=True)
-    writer.begin(bad)
+    values = words()
     record = writer.words(len(values)) if values else "null"
-    for k, value in enumerate(values):
-        store_word(writer, record, k, to_word(writer, scalar(value), writer.name(value)))
-    arguments = f"i64 {number}, ptr {record}, i64 {len(values)}"
-    writer.call("void", "qd_fail", arguments, "i64, ptr, i64", "nounwind cold")
+    for k, word in enumerate(values):
+        store_word(writer, record, k, word)
+    writer.call("void", "qd_fail", f"i64 {number}, ptr {record}, i64 {len(values)}", "i64, ptr, i64", "nounwind cold")
     writer.fail()
     writer.begin(good)
 
