@@ -11,9 +11,7 @@ import numpy as np
 import pytest
 
 from quadrants import knobs
-from quadrants.ir.builder import Builder
 from quadrants.ir.interpret import interpret
-from quadrants.ir.nodes import Block, Op
 from quadrants.ir.text import print_module
 from quadrants.passes.driver import run_pipeline
 from quadrants.targets.llvm import optimise
@@ -24,27 +22,6 @@ _spec = importlib.util.spec_from_file_location("random_programs", _path)
 assert _spec is not None and _spec.loader is not None
 random_programs = sys.modules.setdefault("random_programs", importlib.util.module_from_spec(_spec))
 _spec.loader.exec_module(random_programs)
-
-
-def without_wrap(block: Block) -> None:
-    """Takes indices that may be negative apart, where no pass does so."""
-    ops: list[Op] = []
-    for op in block.ops:
-        for region in op.regions:
-            without_wrap(region)
-        if op.attribute("wrap"):
-            at = {"load": 0, "compare_exchange": 2}.get(op.kind, 1)
-            before = Block()
-            builder = Builder(before)
-            array, indices = op.operands[at], []
-            for axis, index in enumerate(op.operands[at + 1 :]):
-                moved = builder.add(index, builder.emit("dim", array, axis=axis))
-                indices.append(builder.select(builder.lt(index, builder.index(0)), moved, index))
-            op.operands = (*op.operands[: at + 1], *indices)
-            op.attributes = {name: value for name, value in op.attributes.items() if name != "wrap"} or None
-            ops.extend(before.ops)
-        ops.append(op)
-    block.ops = ops
 
 
 def bits(values) -> list[bytes]:
@@ -79,8 +56,6 @@ def test_random_programs(compile_built, monkeypatch, part: int, level: int, opt_
         given = random_programs.arguments(seed)
         expected = bits([*interpret(module, given), *given])
         arguments = random_programs.arguments(seed)
-        for function in module.functions.values():
-            without_wrap(function.body)
         run_pipeline(module, options, target.record())
         results = compile_built(module, level)(*arguments)
         got = bits([*results, *arguments])

@@ -60,7 +60,7 @@ def test_artifact() -> None:
     artifact = target.compile_module(parse_module(SUM))
     assert artifact.objects[-1][0] == artifact.entry
     assert artifact.entry.startswith("total_")
-    assert artifact.externals == ("qd_allocate", "qd_parallel_for", "qd_release")
+    assert artifact.externals == ("qd_allocate", "qd_fail", "qd_parallel_for", "qd_release")
     assert f"define i32 @{artifact.entry}(" in artifact.llvm_text
     assert "vfmadd" in target.assembly(artifact)
     again = target.compile_module(parse_module(SUM.replace("1024", "2048")))

@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from quadrants.errors import QuadrantsInternalError
 from quadrants.ir.nodes import Block, Op, Value, walk
 from quadrants.ir.types import ArrayType, ScalarType, f64
+from quadrants.targets.artifact import Message
 from quadrants.targets.llvm.arrays import store_word, word_address
 from quadrants.targets.llvm.emit_arithmetic import combine
 from quadrants.targets.llvm.emit_cast import convert
 from quadrants.targets.llvm.emit_control import HANDLERS as CONTROL
 from quadrants.targets.llvm.emit_control import counted_loop, loop_nest
+from quadrants.targets.llvm.emit_effects import fail_unless
 from quadrants.targets.llvm.emit_functions import EntryWriter, TaskWriter, free_values
 from quadrants.targets.llvm.scalars import literal, register_type
 from quadrants.targets.llvm.writer import Program, Writer, register_types, scalar
@@ -119,7 +121,7 @@ def _parallel_for(writer: EntryWriter, op: Op) -> None:
         rounded = writer.assign(f"add nsw i64 {count}, {chunk - 1}")
         chunks = writer.assign(f"udiv i64 {rounded}, {chunk}")
         size = writer.assign(f"mul nsw i64 {chunks}, {8 * len(reductions)}")
-        partials = writer.call("ptr", "qd_allocate", f"i64 {size}", "i64", "nounwind")
+        partials = _allocate(writer, size)
     block = _store_captures(writer, captures, partials)
     scattered = [] if reductions else _scattered(writer, op)
     if scattered:
@@ -133,6 +135,15 @@ def _parallel_for(writer: EntryWriter, op: Op) -> None:
         writer.call("void", "qd_release", f"ptr {partials}", "ptr", "nounwind")
     if captures.failed >= 0:
         _leave_if_failed(writer, block, captures.failed)
+
+
+def _allocate(writer: EntryWriter, size: str) -> str:
+    """Scratch memory for so many bytes; without any the kernel fails like a check."""
+    memory = writer.call("ptr", "qd_allocate", f"i64 {size}", "i64", "nounwind")
+    there = writer.assign(f"icmp ne ptr {memory}, null")
+    message = Message("out of memory for {} bytes of partial results", "memory", None, ("i64",))
+    fail_unless(writer, there, message, lambda: [size])
+    return memory
 
 
 def _leave_if_failed(writer: EntryWriter, block: str, word: int) -> None:

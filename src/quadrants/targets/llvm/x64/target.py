@@ -50,6 +50,7 @@ def record(machine: optimise.Machine | None = None) -> CapabilityRecord:
         vector_bits=min(widest, 256),  # 512 is no faster on Zen 4 and slower on short rows
         maximum_vector_bits=widest,
         fused_multiply_add="+fma" in features,
+        fast_gather=widest == 512 and not machine.processor.startswith("znver"),
         native_scatter="+avx512f" in features,
     )
 
