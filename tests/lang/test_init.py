@@ -113,3 +113,18 @@ def test_extensions():
     assert qd.is_extension_enabled(qd.extension.data64) and not qd.is_extension_enabled(qd.extension.sparse)
     with pytest.raises(ValueError):
         qd.is_extension_enabled("nonsense")
+
+
+def test_the_runtime_gets_its_options(monkeypatch):
+    from quadrants.runtime import threads
+
+    qd.init(cpu_max_num_threads=3)
+    assert threads.count() == 3
+    qd.reset()
+    assert threads.count() == threads.default_count()
+    monkeypatch.setenv("QD_CPU_MAX_NUM_THREADS", "2")
+    qd.reset()
+    assert threads.count() == 2
+    monkeypatch.delenv("QD_CPU_MAX_NUM_THREADS")
+    qd.init(cpu_max_num_threads=100_000)
+    assert threads.count() == threads.LARGEST_COUNT

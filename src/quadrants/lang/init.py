@@ -100,8 +100,14 @@ def _apply(arch: Any, settings: dict[str, Any], enable_fallback: bool) -> Arch:
     state.default_float = state.default_fp = _default_type("default_fp", state.default_fp, types.f32)
     state.default_int = state.default_ip = _default_type("default_ip", state.default_ip, types.i32)
     state.initialised = True
-    threads.seed_random(state.random_seed)
+    _hand_over()
     return chosen
+
+
+def _hand_over() -> None:
+    """Gives the runtime the options that it keeps for itself."""
+    threads.set_count(min(knobs.current.cpu_max_num_threads, threads.LARGEST_COUNT))
+    threads.seed_random(knobs.current.random_seed)
 
 
 def _check_names(options: dict[str, Any]) -> None:
@@ -161,7 +167,7 @@ def reset() -> None:
 def _restore() -> None:
     knobs.current.restore({})
     use_python_widths()
-    threads.seed_random(knobs.current.random_seed)
+    _hand_over()
 
 
 def on_sync(callback: Callable[[], None]) -> Callable[[], None]:
@@ -211,3 +217,6 @@ def is_extension_enabled(name: str) -> bool:
     if not hasattr(_Extensions, name) or name.startswith("_"):
         raise ValueError(f"{name!r} is not one of qd.extension's features")
     return name in _EXTENSIONS_HERE
+
+
+_hand_over()

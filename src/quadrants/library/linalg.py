@@ -121,6 +121,7 @@ def _determinant_by_elimination(a: Any) -> Any:
     loop_config(serialize=True)
     for k in range(a.n):
         best = k
+        loop_config(serialize=True)
         for i in range(k + 1, a.n):
             if abs(m[i, k]) > abs(m[best, k]):
                 best = i
@@ -153,6 +154,7 @@ def _inverse_by_elimination(a: Any) -> Any:
     loop_config(serialize=True)
     for k in range(a.n):
         best = k
+        loop_config(serialize=True)
         for i in range(k + 1, a.n):
             if abs(m[i, k]) > abs(m[best, k]):
                 best = i

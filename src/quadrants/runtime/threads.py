@@ -33,6 +33,7 @@ from quadrants.runtime.loader import LoadedObject, process_symbol
 from quadrants.runtime.threads_state import LARGEST_COUNT, POOL, PoolState
 
 __all__ = [
+    "LARGEST_COUNT",
     "SymbolTable",
     "count",
     "counters",
