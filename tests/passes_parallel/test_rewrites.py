@@ -9,10 +9,10 @@ from tests.passes_parallel.programs import arguments, kinds, loops, program, run
 from quadrants.ir.interpret import interpret
 from quadrants.ir.nodes import walk
 from quadrants.ir.verify import verify
-from quadrants.passes import inductions, parallelise, privatise, sink_slots, widen_sums
+from quadrants.passes import inductions, parallelise, privatise, sink_slots, straighten, widen_sums
 from quadrants.passes.context import PassContext
 
-ALL = [sink_slots.run, inductions.run, parallelise.run, privatise.run, widen_sums.run]
+ALL = [sink_slots.run, inductions.run, parallelise.run, privatise.run, straighten.run, widen_sums.run]
 
 
 def updates(module) -> list:
@@ -435,6 +435,60 @@ def test_any_and_all(start: str) -> None:
     assert loops(same_after(other, ALL, "u1"))[0].attribute("parallel")
     neither = TRUTHS.replace("START", start).replace("YES", FRESH).replace("NO", "%f = constant True : u1\nyield %f")
     assert kinds(same_after(neither, ALL, "u1")) == "s"
+
+
+CONDITIONAL = """
+%r = for %i in %o0 .. %n carry (%s = %START) : f32 {
+  %v = load %a[%i]
+  %q = gt %v, %f0
+  %t = if %q : f32 {
+    YES
+  } else {
+    NO
+  }
+  yield %t
+}
+return %r"""
+BRANCHES = {
+    "sum": ("%e = mul %v, %x\n%u = add %s, %e\nyield %u", "yield %s"),
+    "sum otherwise": ("yield %s", "%u = add %v, %s\nyield %u"),
+    "difference": ("%u = sub %s, %v\nyield %u", "yield %s"),
+    "both ways": ("%u = sub %s, %v\nyield %u", "%u2 = add %s, %x\nyield %u2"),
+    "two steps": ("%u = add %s, %v\n%u2 = add %u, %v\nyield %u2", "yield %s"),
+    "minimum": ("%u = min %s, %v\nyield %u", "yield %s"),
+    "nested": (
+        "%q2 = gt %v, %x\n%u = if %q2 : f32 {\n%u2 = add %s, %v\nyield %u2\n} else {\nyield %s\n}\nyield %u",
+        "yield %s",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BRANCHES)
+def test_conditions_are_straightened(name: str) -> None:
+    yes, no = BRANCHES[name]
+    body = CONDITIONAL.replace("YES", yes).replace("NO", no).replace("START", "x")
+    module = same_after(body, ALL, "f32", ((40, 1, 1, 1),))
+    assert not [op for op in walk(module.kernel.body) if op.kind == "if"]
+
+
+@pytest.mark.parametrize(
+    "branch", ["%u = load %b[%i]\n%w1 = add %s, %u\nyield %w1", "%u = pow %v, %f1\n%w1 = add %s, %u\nyield %w1"]
+)
+def test_memory_and_long_work_stay_under_their_condition(branch: str) -> None:
+    body = CONDITIONAL.replace("YES", branch).replace("NO", "yield %s").replace("START", "x")
+    module = same_after(body, ALL, "f32", ((7, 9, 1, 1),))
+    assert [op for op in walk(module.kernel.body) if op.kind == "if"]
+
+
+def test_extremes_become_one_operation() -> None:
+    module = same_after(EXTREMES.replace("START", "x").replace("KIND", "gt"), ALL, "f32")
+    body = loops(module)[0].regions[0].ops
+    assert [op.kind for op in body if op.kind in ("if", "select", "max")] == ["max"]
+
+
+def test_a_choice_that_does_more_is_no_extreme() -> None:
+    body = EXTREMES.replace("START", "f0").replace("KIND", "gt").replace("yield %v", "store %x, %b[%o0]\n    yield %v")
+    assert kinds(same_after(body, ALL, "f32")) == "s"
 
 
 def test_other_reductions_keep_their_type() -> None:

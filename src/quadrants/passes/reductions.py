@@ -22,17 +22,20 @@ class Chain:
     """A recognised reduction.
 
     `values` are the carried value's versions: each is the one before, combined with something that does not depend on
-    any of them. `keeps_nan`: a start that is NaN is the result whatever comes (the combiner would lose it). `steps` are the combining operations with the position of the version among their operands. `loops` are
-    the loops within the loop that carry it on. `argument`: the carried argument.
+    any of them. `steps` are the combining operations with the position of the version among their operands. `keeps_nan`:
+    a start that is NaN is the result whatever comes; the combiner would lose it. `loops` are the loops within the loop
+    that carry it on. `extremes` are the choices between a version and another value by their
+    comparison: (choice, version, other). `argument`: the carried argument.
     """
 
-    __slots__ = ("argument", "combiner", "keeps_nan", "loops", "position", "steps", "values")
+    __slots__ = ("argument", "combiner", "extremes", "keeps_nan", "loops", "position", "steps", "values")
 
     def __init__(self, argument: Value, position: int) -> None:
         self.argument = argument
         self.position = position
         self.combiner = ""
         self.keeps_nan = False
+        self.extremes: list[tuple[Op, Value, Value]] = []
         self.values: set[Value] = {argument}
         self.steps: list[tuple[Op, int]] = []
         self.loops: list[Op] = []
@@ -136,6 +139,8 @@ class _Recogniser:
         users = self.nest.users.get(op.results[0], ())
         if len(users) != 1 or users[0][1] != 0 or value.type is not scalar_of(value.type):
             return False
+        if not all(map(_only_computes, users[0][0].regions)):
+            return False
         other = op.operands[1 - place]
         choice = users[0][0]
         branches = _branches(choice)
@@ -144,6 +149,7 @@ class _Recogniser:
         largest = _KEEPS[op.kind] if branches[0] is op.operands[0] else _OPPOSITE[_KEEPS[op.kind]]
         self.others.append(other)
         self.explained.add(choice)
+        self.chain.extremes.append((choice, value, other))
         self.chain.keeps_nan = not self._starts_as_number()
         return self._combines(largest) and self._version(choice.results[0])
 
@@ -161,7 +167,7 @@ class _Recogniser:
             return False
         for combiner, kept, fresh in (("bit_or", 0, 1), ("bit_and", 1, 0)):
             same = branches[kept] is value or _is_truth(branches[kept], combiner == "bit_or")
-            if same and _only_computes(op.regions[fresh]):
+            if same and all(map(_only_computes, op.regions)):
                 self.others.append(branches[fresh])
                 self.explained.add(op)
                 return self._combines(combiner) and self._version(op.results[0])
