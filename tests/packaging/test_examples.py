@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -60,3 +61,30 @@ def test_the_readme_example_is_a_dozen_lines_and_draws(tmp_path: Path) -> None:
     (tmp_path / "readme.py").write_text(readme_example())
     run("readme.py", tmp_path)
     assert (tmp_path / "julia.png").exists()
+
+
+DRIFT = """
+@qd.kernel
+def drift(pos, vel, dt):
+    for i in range(len(pos)):
+        wind = qd.Vector([0.3, 0.1])
+        pos[i] += dt * (vel[i] + wind)
+"""
+
+
+def test_the_readme_shows_a_real_error_message(tmp_path: Path) -> None:
+    text = (ROOT / "README.md").read_text()
+    start = text.index("```text\n") + len("```text\n")
+    shown = text[start : text.index("```", start)].strip()
+    call = "drift(np.zeros((9, 3), np.float32), np.ones((9, 3), np.float32), 0.1)"
+    program = (
+        f"import numpy as np, quadrants as qd{DRIFT}\ntry:\n    {call}\nexcept TypeError as error:\n    print(error)\n"
+    )
+    (tmp_path / "drift.py").write_text(program)
+    assert run("drift.py", tmp_path).strip().replace(f"{tmp_path}/", "").splitlines()[1:] == shown.splitlines()[1:]
+
+
+def test_every_picture_and_file_that_the_readme_names_exists() -> None:
+    links = re.findall(r"\]\(([^)#:]+)\)", (ROOT / "README.md").read_text())
+    assert links
+    assert [link for link in links if not (ROOT / link).exists()] == []
