@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import struct
 from collections.abc import Callable
 from typing import Any
@@ -96,6 +97,13 @@ def assert_agree(compiled: Compiled, module: Module, arguments: list[Any], rtol:
         np.testing.assert_allclose(mine, theirs, rtol=rtol if np.asarray(mine).dtype.kind == "f" else 0)
 
 
+@functools.lru_cache(maxsize=None)
+def compiled_once(text: str) -> tuple[Module, Compiled, Compiled]:
+    """A text's module and its machine code at levels 2 and 0."""
+    module = module_of(text)
+    return module, Compiled(module), Compiled(module, 0)
+
+
 @pytest.fixture
 def compiled() -> Callable[..., Compiled]:
     """Compiles the text of a lowered module."""
@@ -107,10 +115,10 @@ def agrees() -> Callable[..., None]:
     """Runs the text of a lowered module as machine code at levels 2 and 0 and by the interpreter: they must agree."""
 
     def check(text: str, *arguments: Any, rtol: float = 1e-5) -> None:
-        module = module_of(text)
-        for level in (2, 0):
+        module, *forms = compiled_once(text)
+        for form in forms:
             fresh = [argument.copy() if isinstance(argument, np.ndarray) else argument for argument in arguments]
-            assert_agree(Compiled(module, level), module, fresh, rtol)
+            assert_agree(form, module, fresh, rtol)
 
     return check
 
