@@ -55,7 +55,19 @@ def compile_kernel(
         context = PassContext(options, record)
         with _timed(times, "passes"):
             lower(source.module, context)
-        program = Program(function.__name__, source, frame, context, times, may_alias)
+        program = Program(
+            function.__name__,
+            frame,
+            _plain_result(source.result.shape),
+            source.guards,
+            source.captured,
+            source.written,
+            context.notices,
+            context.counters,
+            times,
+            may_alias,
+        )
+        program.source, program.module = source, source.module
         if reference:
             _interpret(program, source.module, options)
         else:
@@ -93,7 +105,15 @@ def _compile(program: Program, source: CompiledSource, options: knobs.State, tim
     with _timed(times, "target"):
         artifact: Artifact = target.compile_module(source.module, target.Options(level=level, verify=options.verify))
     with _timed(times, "load"):
-        program.load(artifact)
+        program.load(artifact.objects, artifact.entry, artifact.externals)
+    program.artifact, program.messages, program.prints = artifact, artifact.messages, artifact.prints
+
+
+def _plain_result(shape: Any) -> Any:
+    """The front end's tree of a result as a Program keeps it."""
+    if shape[0] == "sequence":
+        return ("sequence", [_plain_result(part) for part in shape[1]], shape[2])
+    return ("static", shape[1].value) if shape[0] == "static" else ("run",)
 
 
 @contextmanager

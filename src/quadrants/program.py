@@ -4,27 +4,36 @@ from __future__ import annotations
 
 import struct
 import sys
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from quadrants.errors import QuadrantsAssertionError, QuadrantsBoundsError
 from quadrants.frontend import protocol
 from quadrants.frontend.arguments import Argument, as_numpy, checked_number, protocol_elements
-from quadrants.frontend.compilation import CompiledSource, Guard, LiveNumber
+from quadrants.frontend.guards import Guard, LiveNumber
 from quadrants.ir.evaluate import held_dtype, round_bf16
 from quadrants.ir.types import ArrayType, MatrixType, ScalarType, Type
-from quadrants.passes.context import PassContext
 from quadrants.runtime import launch, threads
-from quadrants.runtime.loader import Library
-from quadrants.targets.artifact import Artifact, Message, PrintFormat, decode_prints
-from quadrants.targets.frame import Frame
 
-__all__ = ["Program"]
+if TYPE_CHECKING:
+    from quadrants.frontend.compilation import CompiledSource
+    from quadrants.ir.nodes import Module
+    from quadrants.passes.context import Notice
+    from quadrants.runtime.loader import Library, LoadedObject
+    from quadrants.targets.artifact import Artifact, Message, PrintFormat
+    from quadrants.targets.frame import Frame
+
+__all__ = ["Program", "is_loaded"]
 
 _library: Library | None = None
-_loaded: dict[str, Any] = {}
+_loaded: dict[str, LoadedObject] = {}
+
+
+def is_loaded(name: str) -> bool:
+    """Whether an object of that name is in the process already."""
+    return name in _loaded
 
 
 class Program:
@@ -32,34 +41,40 @@ class Program:
 
     `entry` is the address of `i32 entry(ptr frame)` (0 on the reference target, which runs `interpreter`); `template` is
     the frame's initial content: the descriptors of captured arrays. A program holds for arguments that have its key, its
-    `static_sizes`, and while its `guards` hold.
+    `static_shapes` (trailing sizes by position among the run-time arguments), and while its `guards` hold.
+
+    `result` is the tree of what the kernel gives: ('run',), ('sequence', parts, whether it is a list), ('static', object).
+    `captured`: for each parameter after the arguments' own the array or the LiveNumber that it is; `written`: origins of
+    the arrays that the kernel writes, ('argument', position) or ('array', id of the captured object). `source` and
+    `module` are what it was compiled from, None where it came from the disk cache.
     """
 
     def __init__(
         self,
         name: str,
-        source: CompiledSource,
         frame: Frame,
-        context: PassContext,
+        result: Any,
+        guards: list[Guard],
+        captured: list[Any],
+        written: set[Any],
+        notices: list[Notice],
+        counters: dict[str, int],
         times: dict[str, float],
         may_alias: bool,
     ) -> None:
         self.name = name
         self.frame = frame
-        self.result = source.result
-        self.guards: list[Guard] = source.guards
-        self.captured = source.captured
-        self.written = source.written
-        self.static_sizes = {
-            origin[1]: count for origin, count in source.static_sizes.items() if origin[0] == "argument"
-        }
+        self.result = result
+        self.guards = guards
+        self.captured = captured
+        self.written = written
         self.static_shapes: dict[int, tuple[int, ...]] = {}
-        self.reached = source.reached
-        self.notices = context.notices
-        self.counters = context.counters
+        self.notices = notices
+        self.counters = counters
         self.times = times
         self.may_alias = may_alias
-        self.module = source.module
+        self.source: CompiledSource | None = None
+        self.module: Module | None = None
         self.entry = 0
         self.interpreter: Callable[[list[Any]], tuple[Any, ...]] | None = None
         self.artifact: Artifact | None = None
@@ -74,22 +89,23 @@ class Program:
     def live_numbers(self) -> bool:
         return any(isinstance(source, LiveNumber) for source in self.captured)
 
-    def load(self, artifact: Artifact) -> None:
-        """Loads the artifact's objects (shared ones once a process) and takes the entry's address."""
+    def load(self, objects: Sequence[tuple[str, bytes]], entry: str, externals: Sequence[str]) -> None:
+        """Loads objects (shared ones once a process) and takes the entry's address. `externals`: symbols that none of
+        them defines."""
         global _library
         if _library is None:
+            from quadrants.runtime.loader import Library
+
             _library = Library()
         symbols = threads.symbols()
-        found = {name: symbols[name] for name in artifact.externals if name in symbols}
-        for name, data in artifact.objects:
+        found = {name: symbols[name] for name in externals if name in symbols}
+        for name, data in objects:
             loaded = _loaded.get(name)
             if loaded is None:
                 loaded = _loaded[name] = _library.load(data, found)
             found.update(loaded.symbols)
             self.keep_alive.append(loaded)
-        self.entry = found[artifact.entry]
-        self.artifact = artifact
-        self.messages, self.prints = artifact.messages, artifact.prints
+        self.entry = found[entry]
 
     # Frames.
 
@@ -111,10 +127,12 @@ class Program:
         numbers = (source for source in self.captured if isinstance(source, LiveNumber))
         return all(guard.holds() for guard in self.guards) and all(type(n.read()) is n.kind for n in numbers)
 
-    def remember_sizes(self, leaves: list[Argument]) -> None:
-        for position, count in self.static_sizes.items():
-            shape = as_numpy(leaves[position].value).shape
-            self.static_shapes[position] = tuple(shape[len(shape) - count :])
+    def remember_sizes(self, static_sizes: dict[Any, int], leaves: list[Argument]) -> None:
+        """Notes the trailing sizes that the program was compiled for; `static_sizes`: by origin, how many they are."""
+        for origin, count in static_sizes.items():
+            if origin[0] == "argument":
+                shape = as_numpy(leaves[origin[1]].value).shape
+                self.static_shapes[origin[1]] = tuple(shape[len(shape) - count :])
 
     def run(self, values: list[tuple[Argument, Any]]) -> Any:
         """Runs the program on (leaf, Python object) pairs; gives the kernel's result."""
@@ -137,6 +155,8 @@ class Program:
     def after(self, status: int) -> None:
         """Prints what the kernel printed; raises what a check found."""
         if self.prints:
+            from quadrants.targets.artifact import decode_prints
+
             sys.stdout.write("".join(decode_prints(threads.drain_prints(), self.prints)))
         if status:
             raise failure(self.messages, self.name)
@@ -153,7 +173,7 @@ class Program:
         values = [
             read_value(frame, offset, type_) for type_, offset in zip(self.frame.result_types, self.frame.results)
         ]
-        return result_object(self.result.shape, iter(values))
+        return result_object(self.result, iter(values))
 
     def _interpret(self, values: list[tuple[Argument, Any]]) -> Any:
         arguments = [
@@ -165,9 +185,12 @@ class Program:
             else:
                 arguments.append(as_numpy(source))
         assert self.interpreter is not None
-        results = self.interpreter(arguments)
+        try:
+            results = self.interpreter(arguments)
+        except QuadrantsAssertionError as error:
+            raise type(error)(f"{error}\n  in kernel {self.name}") from None
         return result_object(
-            self.result.shape, iter([_plain(value, type_) for value, type_ in zip(results, self.frame.result_types)])
+            self.result, iter([_plain(value, type_) for value, type_ in zip(results, self.frame.result_types)])
         )
 
 
@@ -264,4 +287,4 @@ def result_object(shape: Any, values: Any) -> Any:
     if shape[0] == "sequence":
         items = [result_object(part, values) for part in shape[1]]
         return items if shape[2] else tuple(items)
-    return shape[1].value
+    return shape[1]

@@ -13,9 +13,8 @@ import numpy as np
 
 from quadrants.errors import QuadrantsRuntimeTypeError
 from quadrants.frontend import protocol
-from quadrants.frontend.numbers import scalar_of_numpy
 from quadrants.frontend.protocol import Annotation
-from quadrants.ir.types import ArrayType, ScalarType, Type, array_type, f64, i64, matrix_type, u1
+from quadrants.ir.types import ArrayType, ScalarType, Type, array_type, f64, i64, matrix_type, scalar_of_numpy, u1
 
 __all__ = ["Argument", "as_numpy", "describe_argument", "numpy_array_type"]
 

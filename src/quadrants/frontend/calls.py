@@ -147,12 +147,14 @@ def _cast_call(walker: Walker, scalar: ScalarType, arguments: Arguments, node: a
 
 def _call_now(walker: Walker, value: Any, arguments: Arguments, node: ast.AST) -> Binding:
     """A call inside qd.static: Python itself runs it."""
+    positional: list[Any] = [binding.value for binding in arguments.positional]  # type: ignore[attr-defined]
+    keywords = {name: binding.value for name, binding in arguments.keywords.items()}  # type: ignore[attr-defined]
     try:
-        return Static(
-            value(*[a.value for a in arguments.positional], **{k: a.value for k, a in arguments.keywords.items()})
-        )  # type: ignore[attr-defined]
+        result = value(*positional, **keywords)
     except Exception as reason:
         raise walker.error(node, f"{type(reason).__name__} while evaluating at compile time: {reason}") from reason
+    walker.compilation.called(value, positional, keywords, result)
+    return Static(result)
 
 
 def _call_class(walker: Walker, value: type, arguments: Arguments, node: ast.AST) -> Binding:

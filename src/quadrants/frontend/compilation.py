@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import types
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ import numpy as np
 from quadrants.errors import QuadrantsNameError, QuadrantsTypeError
 from quadrants.frontend import functions, protocol
 from quadrants.frontend.arguments import Argument, as_numpy, numpy_array_type
+from quadrants.frontend.guards import ABSENT, Guard, LiveNumber, Observation, guards_of, place_of
 from quadrants.frontend.returns import Result, settle_returns
 from quadrants.frontend.source import function_source, place
 from quadrants.frontend.values import Array, Binding, Run, Sequence, Static, is_number
@@ -21,7 +23,7 @@ from quadrants.ir.types import ScalarType, Type, f64, i64
 if TYPE_CHECKING:
     from quadrants.frontend.calls import Arguments
 
-__all__ = ["Compilation", "CompiledSource", "Guard", "RestartKernel", "compile_source"]
+__all__ = ["Compilation", "CompiledSource", "RestartKernel", "compile_source"]
 
 # How large a trailing axis may be to become static.
 STATIC_SIZE_LIMIT = 16
@@ -31,61 +33,24 @@ class RestartKernel(Exception):
     """The kernel has to be walked again: an array's trailing sizes have become static."""
 
 
-class Guard:
-    """A captured object that must still be the same: `container` is a namespace (a dictionary) with `key`, or a closure's
-    cell (key None)."""
-
-    __slots__ = ("container", "key", "value")
-
-    def __init__(self, container: Any, key: str | None, value: Any) -> None:
-        self.container = container
-        self.key = key
-        self.value = value
-
-    def holds(self) -> bool:
-        if self.key is None:
-            return self.container.cell_contents is self.value
-        return self.container.get(self.key) is self.value
-
-
-class LiveNumber:
-    """A captured number that has changed before: a parameter of the kernel, read at each launch."""
-
-    __slots__ = ("container", "key", "kind")
-
-    def __init__(self, container: Any, key: str | None, kind: type) -> None:
-        self.container = container
-        self.key = key
-        self.kind = kind
-
-    def read(self) -> Any:
-        return self.container.cell_contents if self.key is None else self.container[self.key]
-
-
 class CompiledSource:
     """What the front end makes of a kernel. `captured`: for each IR parameter after the arguments' own the Python object
-    (an array) or the LiveNumber that it is; `written`: origins of the arrays that the kernel writes; `static_sizes`: by
-    origin, how many trailing sizes are static; `reached`: the Python functions whose code this depends on."""
+    (an array) or the LiveNumber that it is; `guards`: captured objects that must stay the same; `observations`: what was
+    found out about captured objects, in that order; `written`: origins of the arrays that the kernel writes;
+    `static_sizes`: by origin, how many trailing sizes are static; `reached`: the Python functions whose code this
+    depends on."""
 
-    __slots__ = ("captured", "guards", "module", "reached", "result", "static_sizes", "written")
+    __slots__ = ("captured", "guards", "module", "observations", "reached", "result", "static_sizes", "written")
 
-    def __init__(
-        self,
-        module: Module,
-        captured: list[Any],
-        guards: list[Guard],
-        result: Result,
-        written: set[Any],
-        static_sizes: dict[Any, int],
-        reached: list[Any],
-    ) -> None:
+    def __init__(self, module: Module, captured: list[Any], result: Result, compilation: Compilation) -> None:
         self.module = module
         self.captured = captured
-        self.guards = guards
+        self.guards: list[Guard] = list(compilation.guards.values())
+        self.observations: list[Observation] = list(compilation.observations.values())
         self.result = result
-        self.written = written
-        self.static_sizes = static_sizes
-        self.reached = reached
+        self.written: set[Any] = set(compilation.written)
+        self.static_sizes: dict[Any, int] = compilation.static_sizes
+        self.reached: list[types.FunctionType] = list(compilation.functions_reached)
 
 
 class Compilation:
@@ -100,11 +65,13 @@ class Compilation:
         self.functions: dict[Any, functions.Specialisation] = {}
         self.running: dict[Any, int] = {}
         self.guards: dict[Any, Guard] = {}
+        self.observations: dict[Any, Observation] = {}
         self.live_numbers = live_numbers
         self.static_sizes = static_sizes
         self.examples: dict[Any, Any] = {}
         self.written: set[Any] = set()
-        self.functions_reached: dict[Any, None] = {}
+        self.functions_reached: dict[types.FunctionType, None] = {}
+        self.incomplete = False
         self._names: dict[str, int] = {}
 
     def function_name(self, qualified: str) -> str:
@@ -126,7 +93,12 @@ class Compilation:
     # Captured objects.
 
     def captured_global(self, walker: Walker, namespace: dict[str, Any], name: str) -> Binding:
-        return self._captured(walker, namespace, name, namespace[name])
+        return self._captured(walker, "global", walker.python_function, name, namespace[name])
+
+    def builtin(self, walker: Walker, name: str, value: Any) -> Binding:
+        """A builtin: no global of the function hides it."""
+        self._observe("global", walker.python_function, name, ABSENT)
+        return Static(value)
 
     def captured_cell(self, walker: Walker, cell: types.CellType, name: str, node: ast.AST) -> Binding:
         try:
@@ -135,28 +107,52 @@ class Compilation:
             raise walker.error(
                 node, f'"{name}" has no value yet in the function around this one', kind=QuadrantsNameError
             ) from None
-        return self._captured(walker, cell, None, value)
+        return self._captured(walker, "cell", walker.python_function, name, value)
 
     def captured_attribute(self, walker: Walker, owner: Any, name: str, value: Any) -> Binding:
-        """A member of a captured module or object."""
-        if isinstance(owner, types.ModuleType):
-            package = owner.__name__.partition(".")[0]
-            if package in ("quadrants", "numpy", "math"):
-                return Static(value)
-        members = getattr(owner, "__dict__", None)
-        if type(members) is dict and members.get(name, _MISSING) is value:
-            return self._captured(walker, members, name, value)
+        """A member of a captured module, class or object."""
+        if isinstance(owner, types.ModuleType) and owner.__name__.partition(".")[0] in _FIXED_PACKAGES:
+            return Static(value)
+        return self._captured(walker, "member", owner, name, value)
+
+    def _captured(self, walker: Walker, way: str, owner: Any, name: str, value: Any) -> Binding:
+        if is_number(value) and type(value) is not bool and not walker.static_depth and self.live_numbers:
+            place = place_of(way, owner, name, value)
+            if place is not None and (id(place[0]), place[1]) in self.live_numbers:
+                number = LiveNumber(*place, type(value), Observation(way, owner, name))
+                return self.capture(walker, ("number", id(place[0]), place[1], number.kind), number, None)
+        self._depend(way, owner, name, value)
         return Static(value)
 
-    def _captured(self, walker: Walker, container: Any, key: str | None, value: Any) -> Binding:
-        if isinstance(value, types.ModuleType):
-            return Static(value)
-        identity = (id(container), key)
-        if is_number(value) and type(value) is not bool and identity in self.live_numbers and not walker.static_depth:
-            number = LiveNumber(container, key, type(value))
-            return self.capture(walker, ("number", *identity, number.kind), number, None)
-        self.guards[identity] = Guard(container, key, value)
-        return Static(value)
+    def _depend(self, way: str, owner: Any, name: str, value: Any) -> None:
+        self._observe(way, owner, name, value)
+        for guard in guards_of(way, owner, name, value):
+            self.guards[id(guard.container), guard.key] = guard
+
+    def _observe(self, way: str, owner: Any, name: str, value: Any) -> None:
+        self.observations[way, id(owner), name] = Observation(way, owner, name, value)
+
+    def evaluated(self, *values: Any) -> None:
+        """Python has looked into static objects: compared them, asked for their length, truth, elements or text."""
+        for value in values:
+            if type(value) not in _PLAIN:
+                self.observations["content", id(value)] = Observation("content", None, "", value)
+
+    def called(self, function: Any, positional: list[Any], keywords: dict[str, Any], value: Any) -> None:
+        """Python has called a function on static objects, and got `value`."""
+        if function in (builtins.getattr, builtins.hasattr):
+            self._depend("member", positional[0], positional[1], getattr(*positional[:2], ABSENT))
+        elif function not in (builtins.isinstance, builtins.issubclass, builtins.type, builtins.callable):
+            self.evaluated(*positional, *keywords.values())
+            self.observations["static call", len(self.observations)] = Observation("static call", function, "", value)
+
+    def annotated_local(self, walker: Walker) -> None:
+        """The function being walked annotates a local name."""
+        self._observe("annotated", walker.python_function, "", None)
+
+    def printed(self) -> None:
+        """Compiling this has printed something."""
+        self._observe("output", None, "", None)
 
     def capture(self, walker: Walker, key: Any, source: Any, node: ast.AST | None) -> Binding:
         """A captured array or number as a parameter of the function being walked."""
@@ -165,7 +161,7 @@ class Compilation:
                 return binding
         if isinstance(source, LiveNumber):
             binding: Binding = Run(
-                walker.function.body.add_argument(f64 if source.kind is float else i64, str(source.key or "")), True
+                walker.function.body.add_argument(f64 if source.kind is float else i64, source.observation.name), True
             )
         else:
             binding = self._array_binding(walker, key, source, node)
@@ -231,14 +227,15 @@ class Compilation:
         if isinstance(example, np.ndarray) and not example.flags.writeable:
             raise walker.error(
                 node,
-                "the kernel writes to a read-only array",
+                f"the kernel writes to the read-only array '{array.value.name}'",
                 hint="pass a copy, or an array with flags.writeable",
                 kind=QuadrantsTypeError,
             )
         self.written.add(array.origin)
 
 
-_MISSING = object()
+_FIXED_PACKAGES = ("quadrants", "numpy", "math")
+_PLAIN = frozenset({int, float, bool, str, type(None), range})
 
 
 def compile_source(
@@ -289,17 +286,7 @@ def _walk_kernel(
     module = compilation.module
     module.entry = kernel.name
     module.functions = {kernel.name: kernel, **module.functions}
-    captured = [entry[1] for entry in walker.captured]
-    written = set(compilation.written)
-    return CompiledSource(
-        module,
-        captured,
-        list(compilation.guards.values()),
-        result,
-        written,
-        compilation.static_sizes,
-        list(compilation.functions_reached),
-    )
+    return CompiledSource(module, [entry[1] for entry in walker.captured], result, compilation)
 
 
 def _parameter(

@@ -56,6 +56,7 @@ def static_items(walker: Walker, iterated: Binding, node: ast.AST) -> list[Bindi
             "dict_keys",
             "dict_values",
         ):
+            walker.compilation.evaluated(value)
             return [wrap(item) for item in value]
         if isinstance(value, type) and hasattr(value, "__members__"):
             return [Static(member) for member in value]  # type: ignore[attr-defined]

@@ -10,6 +10,7 @@ from quadrants.errors import QuadrantsTypeError
 from quadrants.frontend import numbers, protocol
 from quadrants.frontend.merge import convert_to, same_static, unify
 from quadrants.frontend.values import Array, Binding, Iteration, Run, Sequence, Slot, Static, is_number
+from quadrants.frontend.walker import Unknown
 from quadrants.ir.nodes import Block, Op, Value
 from quadrants.ir.ops import is_pure
 from quadrants.ir.types import matrix_type, scalar_of, shape_of, u1
@@ -141,6 +142,7 @@ def _identity(walker: Walker, negated: bool, left: Binding, right: Binding, node
 
 def _membership(walker: Walker, negated: bool, left: Binding, right: Binding, node: ast.Compare) -> Binding:
     if type(left) is Static and type(right) is Static:
+        walker.compilation.evaluated(left.value, right.value)
         return Static((left.value in right.value) != negated)
     items = (
         right.items
@@ -197,10 +199,19 @@ def _lazy(walker: Walker, test: Run, yes: ast.expr | Binding, no: ast.expr | Bin
     bindings: list[Binding] = []
     for side in (yes, no):
         walker.env = dict(env)
-        block, binding = walker.trial(lambda side=side: evaluate(walker, side) if isinstance(side, ast.expr) else side)
+        try:
+            block, binding = walker.trial(
+                lambda side=side: evaluate(walker, side) if isinstance(side, ast.expr) else side
+            )
+        except Unknown:
+            continue
         blocks.append(block)
         bindings.append(binding)
     walker.env = env
+    if not bindings:
+        raise Unknown
+    if len(bindings) == 1:
+        return bindings[0]
     if same_static(*bindings):
         for block in blocks:
             walker.splice(block)
@@ -407,6 +418,7 @@ def element(walker: Walker, base: Binding, indices: list[Binding], node: ast.AST
 def _static_element(walker: Walker, base: Static, indices: list[Binding], node: ast.AST) -> Binding:
     if all(type(index) is Static or isinstance(index, Static) for index in indices):
         keys = tuple(index.value for index in indices)  # type: ignore[attr-defined]
+        walker.compilation.evaluated(base.value, *keys)
         try:
             return Static(base.value[keys[0] if len(keys) == 1 else keys])
         except (IndexError, KeyError, TypeError) as reason:
@@ -634,6 +646,7 @@ def expression_text(walker: Walker, node: ast.expr) -> tuple[str, list[Value]]:
     if not isinstance(node, ast.JoinedStr):
         binding = evaluate(walker, node)
         if type(binding) is Static:
+            walker.compilation.evaluated(binding.value)
             return str(binding.value), []
         return "{}", [numbers.to_run(walker, binding, node).value]
     text, values = [], []
@@ -645,6 +658,7 @@ def expression_text(walker: Walker, node: ast.expr) -> tuple[str, list[Value]]:
         binding = evaluate(walker, part.value)
         spec = "" if part.format_spec is None else expression_text(walker, part.format_spec)[0]
         if type(binding) is Static:
+            walker.compilation.evaluated(binding.value)
             shown = format(binding.value, spec)
             text.append(shown.replace("{", "{{").replace("}", "}}"))
             continue

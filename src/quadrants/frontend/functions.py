@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from quadrants.errors import QuadrantsTypeError
 from quadrants.frontend import numbers, protocol
+from quadrants.frontend.annotations import resolve_annotation
 from quadrants.frontend.calls import Arguments, bind_arguments, flatten, rebuild, written_templates
 from quadrants.frontend.returns import Result, settle_returns
 from quadrants.frontend.source import function_source
 from quadrants.frontend.values import Array, Binding, Run, Slot, Static
-from quadrants.frontend.walker import Restart, Walker
+from quadrants.frontend.walker import Restart, Unknown, Walker
 from quadrants.ir.nodes import Function, Op, Value
 from quadrants.ir.types import scalar_of
 
@@ -27,7 +28,7 @@ RECURSION_ATTEMPTS = 6
 class Specialisation:
     """A function compiled for one set of argument types."""
 
-    __slots__ = ("captured", "function", "guess", "in_progress", "name", "pending", "recursive", "result", "templates")
+    __slots__ = ("asked", "captured", "function", "guess", "incomplete", "name", "pending", "result", "templates")
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -35,9 +36,11 @@ class Specialisation:
         self.captured: list[tuple[Any, Any, Binding]] = []
         self.result: Result | None = None
         self.guess: Result | None = None
+        # Whether a call met it while it was being compiled.
+        self.asked = False
         self.templates: tuple[str, ...] = ()
-        self.in_progress = False
-        self.recursive = False
+        # Whether the last attempt left out paths whose types hang on results that are not known yet.
+        self.incomplete = False
         self.pending: list[Op] = []
 
 
@@ -91,29 +94,6 @@ def _annotation_of(function: types.FunctionType, name: str) -> protocol.Annotati
     return known.get(name)
 
 
-def resolve_annotation(function: types.FunctionType, wish: Any) -> Any:
-    """An annotation as an object: text (from __future__ import annotations) is evaluated where the function stands."""
-    if not isinstance(wish, str):
-        return wish
-    cells = {
-        name: cell.cell_contents
-        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ())
-        if _filled(cell)
-    }
-    try:
-        return eval(wish, function.__globals__, cells)
-    except Exception:
-        return None
-
-
-def _filled(cell: Any) -> bool:
-    try:
-        cell.cell_contents
-    except ValueError:
-        return False
-    return True
-
-
 def _specialise(
     compilation: Compilation,
     function: types.FunctionType,
@@ -132,7 +112,6 @@ def _specialise(
             f"{function.__name__} calls itself with ever new constants or types",
             hint="give the recursion parameter a type: `n: qd.i32`",
         )
-    specialisation.in_progress = True
     slot_types: dict[str, Any] = {}
     try:
         for _ in range(RECURSION_ATTEMPTS):
@@ -150,9 +129,13 @@ def _specialise(
         raise
     finally:
         compilation.running[function] -= 1
-        specialisation.in_progress = False
     assert specialisation.function is not None
-    compilation.module.add(specialisation.function)
+    if specialisation.incomplete:
+        # It hangs on a function further out: what is known now is that function's guess; the next call tries again.
+        compilation.functions.pop(key, None)
+        compilation.incomplete = True
+    else:
+        compilation.module.add(specialisation.function)
     return specialisation
 
 
@@ -183,6 +166,7 @@ def _walk_function(
         and wish.kind == "template"
     ]
     walker.template_names = specialisation.templates = written_templates(source.node, templates)
+    outer_incomplete, compilation.incomplete = compilation.incomplete, False
     try:
         for name, binding in bindings.items():
             inside = rebuild(binding, names[name], _parameters(ir_function, binding, names[name], name))
@@ -195,9 +179,19 @@ def _walk_function(
         result = settle_returns(walker, wish)
     except Restart:
         return False
+    finally:
+        specialisation.incomplete, compilation.incomplete = compilation.incomplete, outer_incomplete
     ir_function.result_types = result.types
     ir_function.attributes["parameter_names"] = [parameter.name for parameter in ir_function.parameters]
-    if specialisation.recursive and specialisation.guess is not None and result.shape != specialisation.guess.shape:
+    head = compilation.running[function] == 1 or specialisation.guess is None
+    if specialisation.incomplete and not walker.returns and head:
+        raise walker.error(
+            source.node,
+            f"{function.__name__} calls itself on every path",
+            hint="some path has to return without a call",
+        )
+    known = specialisation.guess is not None and specialisation.guess.shape == result.shape
+    if (specialisation.incomplete or specialisation.pending) and not known and specialisation.asked:
         specialisation.guess = result
         return False
     specialisation.result = result
@@ -251,9 +245,10 @@ def _emit_call(
     result = specialisation.result
     pending = result is None
     if result is None:
-        specialisation.recursive = True
+        specialisation.asked = True
         if specialisation.guess is None:
-            specialisation.guess = _first_guess(walker, values)
+            walker.compilation.incomplete = True
+            raise Unknown
         result = specialisation.guess
     else:
         values = [*values, *(_captured_here(walker, entry, node) for entry in specialisation.captured)]
@@ -275,17 +270,6 @@ def _as_store(syntax: ast.expr) -> ast.expr:
     for child in ast.walk(target):
         ast.copy_location(child, syntax)
     return target
-
-
-def _first_guess(walker: Walker, values: list[Value]) -> Result:
-    from quadrants.ir.types import ArrayType, promote
-
-    scalar = None
-    for value in values:
-        if type(value.type) is not ArrayType:
-            own = scalar_of(value.type)
-            scalar = own if scalar is None else promote(scalar, own)
-    return Result.of_scalar(scalar or walker.default_float)
 
 
 def _captured_here(walker: Walker, entry: tuple[Any, Any, Binding], node: ast.AST) -> Value:

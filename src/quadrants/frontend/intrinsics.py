@@ -489,6 +489,7 @@ def _made(walker: Walker, binding: Binding, wish: list[Binding], node: ast.AST) 
     if type(binding) is Static and isinstance(binding.value, np.ndarray):
         from quadrants.frontend.domains import wrap
 
+        walker.compilation.evaluated(binding.value)
         binding = wrap(binding.value.tolist())
     if type(binding) is Sequence:
         binding = numbers.sequence_to_matrix(walker, binding, node)
@@ -764,6 +765,7 @@ def _static_print(walker: Walker, arguments: Arguments, node: ast.AST) -> Bindin
     print(
         *[binding.value if type(binding) is Static else numbers.describe(binding) for binding in arguments.positional]
     )
+    walker.compilation.printed()
     return Static(None)
 
 
@@ -807,6 +809,7 @@ def _len(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
     if type(operand) is Array:
         return axis_size(walker, operand, len(operand.prefix))
     if type(operand) is Static and protocol.matrix_constant(operand.value) is None:
+        walker.compilation.evaluated(operand.value)
         try:
             return Static(len(operand.value))
         except TypeError as reason:

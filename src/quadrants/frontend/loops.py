@@ -434,7 +434,14 @@ def _run_time_while(walker: Walker, node: ast.While, flag: str) -> bool:
     op = Op("while", tuple(inits), tuple(facts[0] for _, facts in names), None, (condition, body), location)
     walker.builder.block.ops.append(op)
     _bind_results(walker, op, names, exits, env, node)
-    return isinstance(test, Static) and not any(exit_.kind == "break" for exit_ in exits)
+    endless = isinstance(test, Static) and not any(exit_.kind == "break" for exit_ in exits)
+    if endless and walker.loops:
+        walker.loops[-1].exits.append(Exit("continue", walker.builder.block, dict(walker.env), location))
+    elif endless:
+        from quadrants.frontend.statements import record_unreachable
+
+        record_unreachable(walker)
+    return endless
 
 
 def _walk_condition(walker: Walker, node: ast.While, condition: Block, carry: _Carry) -> Binding:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any
 
-from quadrants.errors import QuadrantsTypeError
+from quadrants.errors import QuadrantsTypeError, SourceLocation
 from quadrants.frontend import numbers, protocol
+from quadrants.frontend.scan import last_assignment
+from quadrants.frontend.source import place as location_of
+from quadrants.frontend.source import source_location
 from quadrants.frontend.values import Array, Binding, Broken, Run, Sequence, Slot, Static, is_number
-from quadrants.ir.nodes import Block, Op, Value
+from quadrants.ir.nodes import Block, Location, Op, Value
 from quadrants.ir.types import ScalarType, Type, scalar_of, shape_of, u1, with_scalar
 
 if TYPE_CHECKING:
@@ -95,13 +98,27 @@ def settle(paths: list[Path], name: str, binding: Binding) -> None:
 
 
 def _no_meeting(walker: Walker, name: str, reason: str, node: ast.AST) -> Any:
-    first = getattr(node, "lineno", 0)
-    return lambda at: walker.error(
-        at,
-        f'"{name}" has no single type here: the paths that meet after line {first} bind it to {reason}',
-        hint="use different names, or bring both to one kind",
-        kind=QuadrantsTypeError,
-    )
+    """The error of a name that two paths bind to different kinds of things: it names the lines that bind it."""
+    places = [place for place in _assignments(walker, name, node) if place is not None]
+
+    def explain(at: ast.AST) -> Exception:
+        return QuadrantsTypeError.at(
+            source_location(location_of(walker.file, at)),
+            f'"{name}" has no single type here: the paths that meet bind it to {reason}',
+            "use different names, or bring both to one kind",
+            notes=[(place, "assigned here") for place in places],
+        )
+
+    return explain
+
+
+def _assignments(walker: Walker, name: str, node: ast.AST) -> list[SourceLocation | None]:
+    """Where the branches (or the loop, and what stands before it) assign the name last."""
+    stretches = [part for part in (getattr(node, "body", None), getattr(node, "orelse", None)) if part]
+    lines = {last_assignment(walker.node, name, part[0].lineno, part[-1].end_lineno or 0) for part in stretches}
+    if len(lines - {None}) < 2:
+        lines.add(last_assignment(walker.node, name, 0, getattr(node, "lineno", 1) - 1))
+    return [source_location(Location(walker.file, line)) for line in sorted(line for line in lines if line)]
 
 
 def _merge_sequences(

@@ -224,8 +224,11 @@ def _by_library(name: str) -> Method:
     def method(walker: Walker, run: Run, arguments: Arguments, node: ast.AST) -> Binding:
         from quadrants.frontend.functions import library_function
 
-        _square(walker, run, node, name)
-        return library_function(walker, name, Arguments([numbers.as_float(walker, run, node)], {}, [None]), node)
+        # Determinants up to 4 by 4 are sums of products, which integers have; what eliminates needs floats.
+        exact = name == "determinant" and _square(walker, run, node, name) <= 4
+        operand = run if exact else numbers.as_float(walker, run, node)
+        _square(walker, operand, node, name)
+        return library_function(walker, name, Arguments([operand], {}, [None]), node)
 
     return method
 

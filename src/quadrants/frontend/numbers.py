@@ -23,7 +23,7 @@ from quadrants.ir.types import (
     matrix_type,
     promote,
     scalar_of,
-    scalar_types,
+    scalar_of_numpy,
     shape_of,
     u1,
     u64,
@@ -34,13 +34,6 @@ if TYPE_CHECKING:
     import ast
 
     from quadrants.frontend.walker import Walker
-
-_scalar_of_numpy = {scalar.numpy: scalar for scalar in scalar_types if scalar.numpy is not None}
-
-
-def scalar_of_numpy(dtype: np.dtype) -> ScalarType | None:
-    """The scalar type of a NumPy dtype in native byte order, None if there is none."""
-    return _scalar_of_numpy.get(dtype)
 
 
 def literal_scalar(walker: Walker, value: float) -> ScalarType:
@@ -92,6 +85,10 @@ def to_run(walker: Walker, binding: Binding, node: ast.AST) -> Run:
         return walker.load(binding, node)
     elif kind is Sequence:
         return sequence_to_matrix(walker, binding, node)  # type: ignore[arg-type]
+    if type(binding).__name__ == "Formatted" or (kind is Static and isinstance(binding.value, str)):  # type: ignore[attr-defined]
+        raise walker.error(
+            node, "a kernel has no strings at run time", hint="f-strings stand in print(…) and assert messages"
+        )
     raise walker.error(node, f"{describe(binding)} is not a number or vector", hint=_value_hint(binding))
 
 
@@ -105,8 +102,8 @@ def static_to_run(walker: Walker, value: Any) -> Run | None:
     """A Python object as a run-time value, None if it is none."""
     if is_number(value):
         return Run(constant(walker, value, literal_scalar(walker, value)), type(value) is not bool)
-    if isinstance(value, np.generic) and value.dtype in _scalar_of_numpy:
-        return Run(constant(walker, value.item(), _scalar_of_numpy[value.dtype]))
+    if isinstance(value, np.generic) and (scalar := scalar_of_numpy(value.dtype)) is not None:
+        return Run(constant(walker, value.item(), scalar))
     if isinstance(value, (int, float)):
         return static_to_run(walker, float(value) if isinstance(value, float) else int(value))
     matrix = protocol.matrix_constant(value)
@@ -285,6 +282,7 @@ def binary(walker: Walker, kind: str, left: Binding, right: Binding, node: ast.A
     if type(left) is Static and type(right) is Static:
         folded = fold(kind, left.value, right.value)
         if folded is not None and type(folded.value) is not complex:
+            walker.compilation.evaluated(left.value, right.value)
             return folded
     if type(left) is Sequence or type(right) is Sequence:
         joined = _sequence_operator(kind, left, right)
@@ -399,6 +397,7 @@ def compare(walker: Walker, kind: str, left: Binding, right: Binding, node: ast.
     if type(left) is Static and type(right) is Static:
         folded = fold(kind, left.value, right.value)
         if folded is not None:
+            walker.compilation.evaluated(left.value, right.value)
             return folded
     if isinstance(left, (Sequence, Static)) and isinstance(right, (Sequence, Static)) and kind in ("eq", "ne"):
         a, b = _as_items(left), _as_items(right)
@@ -426,6 +425,7 @@ def invert(walker: Walker, operand: Binding, node: ast.AST) -> Binding:
 def truth(walker: Walker, binding: Binding, node: ast.AST) -> Binding:
     """The truth of a value as a u1 scalar, or Static(bool)."""
     if type(binding) is Static and protocol.matrix_constant(binding.value) is None:
+        walker.compilation.evaluated(binding.value)
         return Static(bool(binding.value))
     if type(binding) is Sequence:
         return Static(bool(binding.items))
@@ -472,6 +472,8 @@ def describe(binding: Binding) -> str:
             if is_number(value) or value is None or isinstance(value, str)
             else f"an object of type {type(value).__name__}"
         )
+    if type(binding).__name__ == "Formatted":
+        return "a string"
     if type(binding) is Broken:
         return "a name without one meaning here"
     return type(binding).__name__

@@ -58,6 +58,7 @@ def _add(walker: Walker, text: _Text, binding: Binding, spec: str, node: ast.AST
         for part in binding.parts:
             text.text(part) if isinstance(part, str) else _add(walker, text, part[0], part[1], node)
     elif type(binding) is Static:
+        walker.compilation.evaluated(binding.value)
         text.text(format(binding.value, spec))
     elif type(binding) is Sequence:
         text.text("[" if binding.is_list else "(")

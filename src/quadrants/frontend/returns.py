@@ -15,7 +15,11 @@ from quadrants.ir.types import ScalarType, Type, matrix_type, scalar_of
 if TYPE_CHECKING:
     from quadrants.frontend.walker import Walker
 
-__all__ = ["Result", "settle_returns"]
+__all__ = ["UNREACHABLE", "Result", "settle_returns"]
+
+
+# What is "returned" at the end of a block that control does not reach.
+UNREACHABLE = Binding()
 
 
 class Result:
@@ -58,20 +62,21 @@ def settle_returns(walker: Walker, wish: protocol.Annotation | None, harden: boo
     """Appends the `return` operations, with what is returned cast to the common types. `harden`: weak results take
     their default types (kernels)."""
     node = walker.node
-    bindings = [_valued(walker, entry) for entry in walker.returns]
+    reached = [entry for entry in walker.returns if entry[1] is not UNREACHABLE]
+    bindings = [_valued(walker, entry) for entry in reached]
     if not bindings:
-        return Result(("static", Static(None)))
+        bindings = [Static(None)]
     shape = _shape(walker, bindings, node)
     if wish is not None and shape[0] == "run":
         shape = _annotated(walker, shape, wish)
     if harden:
         shape = _hardened(walker, shape)
     templates = tuple(
-        _shape(walker, [entry[2][position] for entry in walker.returns], node)
+        _shape(walker, [entry[2][position] for entry in reached], node)
         for position in range(len(walker.template_names))
     )
     result = Result(shape, templates)
-    for (block, _, template_values, at), binding in zip(walker.returns, bindings):
+    for (block, _, template_values, at), binding in zip(reached, bindings):
         with walker.inside(block):
             walker.builder.location = None
             if at is not None:
@@ -80,6 +85,10 @@ def settle_returns(walker: Walker, wish: protocol.Annotation | None, harden: boo
             for part, value in zip(templates, template_values):
                 values.extend(_values(walker, part, value, at or node))
             append_yield(block, values, "return", walker.builder.location)
+    for block, binding, _, _ in walker.returns:
+        if binding is UNREACHABLE:
+            with walker.inside(block):
+                append_yield(block, [walker.builder.constant(0, type_) for type_ in result.types], "return")
     sink_returns(walker.function.body, result.types)
     return result
 

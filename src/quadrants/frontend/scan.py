@@ -5,7 +5,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-__all__ = ["annotate_liveness", "assigned_names", "contains_return", "leaves", "memory_names", "touched_names"]
+__all__ = [
+    "annotate_liveness",
+    "assigned_names",
+    "contains_return",
+    "last_assignment",
+    "leaves",
+    "memory_names",
+    "touched_names",
+]
 
 
 def assigned_names(statements: Iterable[ast.stmt], owner: ast.AST) -> tuple[str, ...]:
@@ -71,7 +79,7 @@ def _base_name(node: ast.AST) -> str | None:
 
 def contains_return(statements: Iterable[ast.stmt]) -> bool:
     """Whether a `return` stands anywhere in the statements (nested functions aside)."""
-    return any(_has(statement, ast.Return) for statement in statements)
+    return any(_has(statement, ast.Return) for statement in statements if not isinstance(statement, ast.FunctionDef))
 
 
 def _has(node: ast.AST, kind: type[ast.AST]) -> bool:
@@ -84,6 +92,19 @@ def _has(node: ast.AST, kind: type[ast.AST]) -> bool:
         )
         node._has_return = known  # type: ignore[attr-defined]
     return known
+
+
+def last_assignment(function: ast.AST, name: str, first: int, last: int) -> int | None:
+    """The line of the last assignment of `name` on lines first..last of a function, None if there is none."""
+    lines = [
+        child.lineno
+        for child in ast.walk(function)
+        if isinstance(child, ast.Name)
+        and isinstance(child.ctx, ast.Store)
+        and child.id == name
+        and first <= child.lineno <= last
+    ]
+    return max(lines, default=None)
 
 
 def leaves(statements: list[ast.stmt]) -> bool:

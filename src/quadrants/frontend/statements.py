@@ -10,10 +10,11 @@ from quadrants.frontend import numbers, protocol
 from quadrants.frontend.assign import assign, augmented
 from quadrants.frontend.expressions import evaluate, expression_text
 from quadrants.frontend.loops import for_statement, leave_loop, while_statement
+from quadrants.frontend.returns import UNREACHABLE
 from quadrants.frontend.merge import Path, append_yield, merge_names, rebuild_sequences
 from quadrants.frontend.scan import assigned_names, contains_return, leaves, touched_names
 from quadrants.frontend.values import Binding, Run, Static
-from quadrants.frontend.walker import Exit
+from quadrants.frontend.walker import Exit, Unknown
 from quadrants.ir.nodes import Block, Op
 
 if TYPE_CHECKING:
@@ -29,9 +30,12 @@ def walk(walker: Walker, statements: list[ast.stmt]) -> bool:
             raise _unsupported(walker, statement)
         walker.builder.location = None
         walker.at(statement)
-        if isinstance(statement, ast.If) and _splits(walker, statement):
-            return _if_with_rest(walker, statement, statements[position + 1 :])
-        if handler(walker, statement):
+        try:
+            if isinstance(statement, ast.If) and _splits(walker, statement):
+                return _if_with_rest(walker, statement, statements[position + 1 :])
+            if handler(walker, statement):
+                return True
+        except Unknown:
             return True
     return False
 
@@ -68,6 +72,11 @@ def record_return(walker: Walker, binding: Binding, node: ast.AST | None) -> Non
     walker.returns.append((walker.builder.block, binding, templates, node))
 
 
+def record_unreachable(walker: Walker) -> None:
+    """Ends a block that control does not reach."""
+    walker.returns.append((walker.builder.block, UNREACHABLE, [], None))
+
+
 # Simple statements.
 
 
@@ -90,6 +99,7 @@ def _assign(walker: Walker, node: ast.Assign) -> bool:
 
 
 def _annotated(walker: Walker, node: ast.AnnAssign) -> bool:
+    walker.compilation.annotated_local(walker)
     if node.value is None:
         return False
     binding = evaluate(walker, node.value)

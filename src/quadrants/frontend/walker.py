@@ -22,13 +22,17 @@ from quadrants.ir.types import MatrixType, ScalarType, Type, element_type, i64, 
 if TYPE_CHECKING:
     from quadrants.frontend.compilation import Compilation
 
-__all__ = ["Exit", "Loop", "Restart", "Walker"]
+__all__ = ["Exit", "Loop", "Restart", "Unknown", "Walker"]
 
 Env = dict[str, Binding]
 
 
 class Restart(Exception):
     """The function has to be walked again with what `apply` recorded."""
+
+
+class Unknown(Exception):
+    """The result type of a recursive call is not known yet: the path it stands on does not tell it either."""
 
 
 class Exit:
@@ -140,8 +144,11 @@ class Walker:
         return found
 
     def lookup_outside(self, name: str, node: ast.AST) -> Binding:
-        if self.outer is not None and name in self.outer.env:
-            return self.outer.lookup(name, node)
+        around = self.outer
+        while around is not None:
+            if name in around.env:
+                return around.lookup(name, node)
+            around = around.outer
         cell = self.free.get(name)
         if cell is not None:
             return self.compilation.captured_cell(self, cell, name, node)
@@ -149,7 +156,7 @@ class Walker:
         if name in namespace:
             return self.compilation.captured_global(self, namespace, name)
         if hasattr(builtins, name):
-            return Static(getattr(builtins, name))
+            return self.compilation.builtin(self, name, getattr(builtins, name))
         if name in getattr(self.node, "_all_assigned", ()):
             raise self.error(
                 node,

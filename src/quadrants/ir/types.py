@@ -22,6 +22,7 @@ __all__ = [
     "matrix_type",
     "promote",
     "scalar_of",
+    "scalar_of_numpy",
     "scalar_types",
     "shape_of",
     "u1",
@@ -221,6 +222,14 @@ def with_scalar(type_: Type, scalar: ScalarType) -> Type:
 def element_type(array: ArrayType) -> Type:
     """The type of a whole element of an array: a scalar, or a matrix of its static axes."""
     return array.indexed(array.rank - len(array.trailing))
+
+
+_by_numpy: dict[np.dtype, ScalarType] = {scalar.numpy: scalar for scalar in scalar_types if scalar.numpy is not None}
+
+
+def scalar_of_numpy(dtype: np.dtype) -> ScalarType | None:
+    """The scalar type of a NumPy dtype in native byte order, None if there is none."""
+    return _by_numpy.get(dtype)
 
 
 def promote(left: ScalarType, right: ScalarType) -> ScalarType:

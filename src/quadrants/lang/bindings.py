@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from quadrants.frontend import protocol
 from quadrants.frontend.arguments import Argument, as_numpy
+from quadrants.frontend.guards import ABSENT, Guard
 from quadrants.ir.types import ArrayType, MatrixType, ScalarType, u1
 from quadrants.program import Program
 from quadrants.runtime import launch
@@ -115,18 +116,18 @@ def _number(program: Program, argument: Argument, position: int) -> launch.Argum
     return None
 
 
-def _guard(guard: Any) -> Any:
+def _guard(guard: Guard) -> launch.Guard | launch.CellGuard:
     if guard.key is None:
         return launch.CellGuard(guard.container, guard.value)
-    return launch.Guard(guard.container, guard.key, guard.value)
+    return launch.Guard(guard.container, guard.key, launch.ABSENT if guard.value is ABSENT else guard.value)
 
 
 def _result(program: Program) -> launch.ResultSpec | None:
     if not program.frame.result_types:
-        shape = program.result.shape
-        return None if shape[0] == "static" and shape[1].value is None else launch.ResultSpec("python")
+        shape = program.result
+        return None if shape[0] == "static" and shape[1] is None else launch.ResultSpec("python")
     only = program.frame.result_types[0]
-    if program.result.shape[0] == "run" and type(only) is ScalarType and only.name not in ("f16", "bf16"):
+    if program.result[0] == "run" and type(only) is ScalarType and only.name not in ("f16", "bf16"):
         return launch.ResultSpec(only.name, program.frame.results[0])
     return launch.ResultSpec("python")
 

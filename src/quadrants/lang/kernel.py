@@ -12,14 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from quadrants import compiler, knobs
+from quadrants import knobs
 from quadrants.errors import QuadrantsCompilationError, QuadrantsRuntimeError, QuadrantsSyntaxError
 from quadrants.frontend import protocol
+from quadrants.frontend.annotations import resolve_annotation
 from quadrants.frontend.arguments import Argument, as_numpy, describe_argument
-from quadrants.frontend.functions import resolve_annotation
 from quadrants.ir.types import ArrayType
 from quadrants.lang import bindings
-from quadrants.lang.report import report_text
 from quadrants.program import Program, failure
 from quadrants.runtime import launch
 
@@ -115,6 +114,8 @@ class Kernel(launch.NativeKernel):
                     self._live_numbers.add((id(guard.container), guard.key))
 
     def _compile(self, described: list[tuple[str, Argument]], leaves: list[Argument], state: knobs.State) -> Program:
+        from quadrants import compiler
+
         try:
             wish = self._wishes.get("return")
             program = compiler.compile_kernel(self.function, described, state, self._live_numbers, wish)
@@ -126,7 +127,8 @@ class Kernel(launch.NativeKernel):
             if state.print_full_traceback:
                 raise
             raise error.with_traceback(None) from None
-        program.remember_sizes(leaves)
+        assert program.source is not None
+        program.remember_sizes(program.source.static_sizes, leaves)
         self._messages.update(program.messages)
         bindings.show_notices(program)
         return program
@@ -150,6 +152,8 @@ class Kernel(launch.NativeKernel):
 
     def report(self) -> str:
         """What the compiler made of the last call: tasks, choices and why, times. '' before the first call."""
+        from quadrants.lang.report import report_text
+
         return "" if self._last is None else report_text(self._last)
 
     def result_types(self) -> list[str]:

@@ -1,0 +1,114 @@
+"""What compiled code depends on besides the types of its arguments: captured objects, and facts found out about them."""
+
+from __future__ import annotations
+
+import gc
+import types
+from typing import Any
+
+__all__ = ["ABSENT", "Guard", "LiveNumber", "Observation", "cell_of", "guards_of", "place_of"]
+
+
+class _Absent:
+    def __repr__(self) -> str:
+        return "ABSENT"
+
+
+ABSENT: Any = _Absent()
+"""The value of a name that was looked for and not there."""
+
+
+class Guard:
+    """A captured object that must still be the same: `container` is a dictionary with `key`, or a closure's cell (key
+    None)."""
+
+    __slots__ = ("container", "key", "value")
+
+    def __init__(self, container: Any, key: str | None, value: Any) -> None:
+        self.container = container
+        self.key = key
+        self.value = value
+
+    def holds(self) -> bool:
+        if self.key is not None:
+            return self.container.get(self.key, ABSENT) is self.value
+        try:
+            return self.container.cell_contents is self.value
+        except ValueError:
+            return False
+
+
+class Observation:
+    """Something about the surroundings that compiled code relies on.
+
+    `way` says how it was found: 'global', 'cell': what `name` stands for in the function `owner` (`value` ABSENT: a
+    builtin's name that no global hides); 'member': `owner.name` is `value`; 'content': Python was asked about the inside
+    of `value`; 'static call': the function `owner` gave `value` while compiling; 'annotated': the function `owner`
+    annotates local names, which its code object does not tell; 'output': compiling prints.
+    """
+
+    __slots__ = ("name", "owner", "value", "way")
+
+    def __init__(self, way: str, owner: Any, name: str = "", value: Any = None) -> None:
+        self.way = way
+        self.owner = owner
+        self.name = name
+        self.value = value
+
+
+class LiveNumber:
+    """A captured number that has changed before: a parameter of the kernel of type `kind`, read at each launch."""
+
+    __slots__ = ("container", "key", "kind", "observation")
+
+    def __init__(self, container: Any, key: str | None, kind: type, observation: Observation) -> None:
+        self.container = container
+        self.key = key
+        self.kind = kind
+        self.observation = observation
+
+    def read(self) -> Any:
+        return self.container.cell_contents if self.key is None else self.container[self.key]
+
+
+def place_of(way: str, owner: Any, name: str, value: Any) -> tuple[Any, str | None] | None:
+    """(dictionary, key) or (cell, None) where a 'global', 'cell' or 'member' is kept; None for a member that is computed
+    (a property, a slot, a method)."""
+    if way == "global":
+        return owner.__globals__, name
+    if way == "cell":
+        return cell_of(owner, name), None
+    members = getattr(owner, "__dict__", None)
+    if type(members) is dict and name in members:
+        return (members, name) if members[name] is value else None
+    return _place_in_class(owner, name, value)
+
+
+def _place_in_class(owner: Any, name: str, value: Any) -> tuple[Any, str] | None:
+    for base in (owner if isinstance(owner, type) else type(owner)).__mro__:
+        if name in base.__dict__:
+            members = gc.get_referents(base.__dict__)[0]  # what the read-only view of a class's members shows
+            return (members, name) if type(members) is dict and members[name] is value else None
+    return None
+
+
+def cell_of(function: types.FunctionType, name: str) -> types.CellType:
+    """The cell of a function's free variable; KeyError if it has none of that name."""
+    return dict(zip(function.__code__.co_freevars, function.__closure__ or ()))[name]
+
+
+def guards_of(way: str, owner: Any, name: str, value: Any) -> list[Guard]:
+    """What has to stay the same for a 'global', 'cell' or 'member' to stay what it is, as far as that can be told
+    cheaply."""
+    if value is ABSENT or isinstance(value, types.ModuleType):
+        return []
+    is_method = way == "member" and isinstance(value, types.MethodType)
+    kept = value.__func__ if is_method else value
+    place = _place_in_class(owner, name, kept) if is_method else place_of(way, owner, name, kept)
+    if place is None:
+        return []
+    guards = [Guard(*place, kept)]
+    own = getattr(owner, "__dict__", None) if way == "member" else None
+    if type(own) is dict and own is not place[0]:
+        guards.append(Guard(own, name, ABSENT))  # a member of the class, as long as the object has none of its own
+    return guards
