@@ -335,3 +335,44 @@ kernel @k(%a: f32, %b: f32, %c: f32, %n: i32) -> i32, f64, f64 {
     n, pair = type(compiled("kernel @k() {\n}"))(module)([1.0, 2.0, 4.0], 7)
     assert n == 7
     assert pair.tolist() == [3.0, 4.0]
+
+
+def test_wide_signatures(agrees) -> None:
+    count = 144
+    parameters = ", ".join(f"%a{k}: f32" for k in range(count))
+    types = ", ".join(["f32"] * count)
+    body = "\n".join(f"  %r{k} = add %a{k}, %a{(k + 1) % count}" for k in range(count))
+    results = ", ".join(f"%r{k}" for k in range(count))
+    loads = "\n".join(f"  %i{k} = constant {k} : i64\n  %l{k} = load %x[%i{k}]" for k in range(count))
+    stores = "\n".join(f"  store %o{k}, %x[%i{k}]" for k in range(count))
+    arguments, outputs = (", ".join(f"%{letter}{k}" for k in range(count)) for letter in "lo")
+    agrees(
+        f"""
+    function @f({parameters}) -> {types} {{
+    {body}
+      return {results}
+    }}
+    kernel @k(%x: array<f32, 1, C>) {{
+    {loads}
+      {outputs} = call @f({arguments}) : {types}
+    {stores}
+    }}""",
+        np.arange(count, dtype=np.float32),
+    )
+
+
+def test_every_type_through_a_call(agrees) -> None:
+    parameters = "%a: f16, %b: u1, %c: i8, %d: bf16, %e: i64, %f: f64, %g: u16"
+    types = "f64, u1, f16, i8, bf16, u16, i64, f32"
+    agrees(
+        f"""
+    function @f({parameters}) -> {types} {{
+      %z = cast %a : f32
+      return %f, %b, %a, %c, %d, %g, %e, %z
+    }}
+    kernel @k({parameters}) -> {types} {{
+      %r0, %r1, %r2, %r3, %r4, %r5, %r6, %r7 = call @f(%a, %b, %c, %d, %e, %f, %g) : {types}
+      return %r0, %r1, %r2, %r3, %r4, %r5, %r6, %r7
+    }}""",
+        *(1.5, True, -3, 2.5, -(2**40), 0.1, 65535),
+    )

@@ -151,3 +151,14 @@ def test_words_of_records() -> None:
     message = Message("{} of {} at {}", "index", None, ("u64", "f16", "u1"))
     assert message.render((-1, bits, 1)) == f"{2**64 - 1} of 2.25 at True"
     assert i64.bytes == 8
+
+
+def test_compiling_survives_a_fork() -> None:
+    import os
+
+    target.compile_module(parse_module(SUM))
+    child = os.fork()
+    if child == 0:
+        artifact = target.compile_module(parse_module(SUM.replace("1024", "4096")))
+        os._exit(0 if artifact.objects else 1)
+    assert os.waitpid(child, 0)[1] == 0

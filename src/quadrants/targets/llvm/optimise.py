@@ -6,6 +6,7 @@ llvmlite holds one lock around LLVM: compile in processes, not in threads.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -43,6 +44,8 @@ def _binding() -> Any:
 
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
+    # A child forked while another thread compiles would wait for that thread for ever.
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
     return llvm
 
 

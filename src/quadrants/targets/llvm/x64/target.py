@@ -66,14 +66,16 @@ def emit(module: Module, machine: optimise.Machine | None = None) -> EmittedModu
 def compile_module(module: Module, options: Options = Options()) -> Artifact:
     """Compiles a module at stage 'lowered'. Raises QuadrantsInternalError for what such a module cannot contain."""
     emitted = emit(module, options.machine)
-    objects = tuple((part.name, _object(part, options)) for part in emitted.objects)
+    *functions, kernel = emitted.objects
+    objects = [(part.name, _shared_object(part, options)) for part in functions]
+    objects.append((kernel.name, _object(kernel, options)))
     defined: set[str] = set()
     wanted: set[str] = set()
     for _, data in objects:
         defined.update(defined_symbols(data))
         wanted.update(undefined_symbols(data))
     return Artifact(
-        objects=objects,
+        objects=tuple(objects),
         entry=emitted.entry,
         externals=tuple(sorted(wanted - defined)),
         messages=emitted.messages,
@@ -83,13 +85,16 @@ def compile_module(module: Module, options: Options = Options()) -> Artifact:
 
 
 def _object(part: EmittedObject, options: Options) -> bytes:
-    """The object of one text; those of functions are kept, since kernels share them."""
+    level = optimise.level_for(part.instructions, options.level)
+    return optimise.compile_text(part.text, options.machine or host_machine(), level, options.verify)
+
+
+def _shared_object(part: EmittedObject, options: Options) -> bytes:
+    """The object of functions, compiled once for all the kernels that call them."""
     key = (part.name, options.machine, options.level)
     found = _objects.get(key)
     if found is None:
-        level = optimise.level_for(part.instructions, options.level)
-        machine = options.machine or host_machine()
-        found = _objects[key] = optimise.compile_text(part.text, machine, level, options.verify)
+        found = _objects[key] = _object(part, options)
     return found
 
 
