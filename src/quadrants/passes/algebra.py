@@ -26,8 +26,8 @@ class Rewriter(Protocol):
     """What a law may use: the known numbers (scalars and matrices that hold one number), and new operations."""
 
     numbers: dict[Value, Any]
-    lowered: bool
 
+    def may_narrow(self) -> bool: ...
     def emit(self, like: Op, kind: str, operands: tuple[Value, ...], type_: Type, attributes: Any = None) -> Value: ...
     def constant(self, like: Op, type_: Type, number: Any) -> Value: ...
 
@@ -73,7 +73,7 @@ def instead(op: Op, kind: str, *operands: Value, **attributes: Any) -> Op:
 
 
 def _is_float(type_: Type) -> bool:
-    return scalar_of(type_).kind == "f"
+    return (type_ if type(type_) is ScalarType else type_.scalar).kind == "f"  # type: ignore[attr-defined]
 
 
 def _defined_by(value: Value, kind: str) -> Op | None:
@@ -115,11 +115,11 @@ def add_plain(s: Rewriter, op: Op) -> Found:
         return instead(op, "sub", b, negated.operands[0])  # -x + y = y - x
     if _is_float(a.type):
         return None
-    for one, other in ((a, b), (b, a)):
-        inner = _defined_by(one, "sub")
-        if inner is not None and inner.operands[1] is other:
-            return inner.operands[0]  # (x - y) + y = x
-    return None
+    inner = _defined_by(a, "sub")
+    if inner is not None and inner.operands[1] is b:
+        return inner.operands[0]  # (x - y) + y = x
+    inner = _defined_by(b, "sub")
+    return inner.operands[0] if inner is not None and inner.operands[1] is a else None  # y + (x - y) = x
 
 
 @_right("sub")
@@ -194,8 +194,8 @@ def mul_number(s: Rewriter, op: Op, a: Value, b: Value, n: Any) -> Found:
 
 @_plain("mul")
 def mul_plain(s: Rewriter, op: Op) -> Found:
-    a, b = (_defined_by(operand, "neg") for operand in op.operands)
-    if a is not None and b is not None:
+    a = _defined_by(op.operands[0], "neg")
+    if a is not None and (b := _defined_by(op.operands[1], "neg")) is not None:
         return instead(op, "mul", a.operands[0], b.operands[0])  # -x * -y = x * y
     return None
 
@@ -216,8 +216,8 @@ def div_number(s: Rewriter, op: Op, a: Value, b: Value, n: Any) -> Found:
 
 @_plain("div")
 def div_plain(s: Rewriter, op: Op) -> Found:
-    a, b = (_defined_by(operand, "neg") for operand in op.operands)
-    if a is not None and b is not None:
+    a = _defined_by(op.operands[0], "neg")
+    if a is not None and (b := _defined_by(op.operands[1], "neg")) is not None:
         return instead(op, "div", a.operands[0], b.operands[0])  # -x / -y = x / y
     return None
 
@@ -230,8 +230,7 @@ def integer_division_number(s: Rewriter, op: Op, a: Value, b: Value, n: Any) -> 
         return a  # x // 1 = x
     if n == 0:
         return b  # x // 0 = 0, as the table says
-    signed = scalar_of(a.type).is_signed
-    if s.lowered and n > 0 and n & (n - 1) == 0 and (op.kind == "floordiv" or not signed):
+    if n > 0 and n & (n - 1) == 0 and (op.kind == "floordiv" or not scalar_of(a.type).is_signed) and s.may_narrow():
         return instead(op, "shr", a, s.constant(op, a.type, n.bit_length() - 1))  # the floor of x / 2**k = x >> k
     return None
 
@@ -242,8 +241,7 @@ def remainder_number(s: Rewriter, op: Op, a: Value, b: Value, n: Any) -> Found:
         return None
     if n in (0, 1):
         return s.constant(op, a.type, 0)  # x % 1 = 0; x % 0 = 0, as the table says
-    signed = scalar_of(a.type).is_signed
-    if s.lowered and n > 0 and n & (n - 1) == 0 and (op.kind == "mod" or not signed):
+    if n > 0 and n & (n - 1) == 0 and (op.kind == "mod" or not scalar_of(a.type).is_signed) and s.may_narrow():
         return instead(op, "bit_and", a, s.constant(op, a.type, n - 1))  # x mod 2**k = the low k bits
     return None
 
@@ -534,7 +532,7 @@ def bitcast_plain(s: Rewriter, op: Op) -> Found:
 
 
 def _known_indices(s: Rewriter, indices: tuple[Value, ...]) -> tuple[int, ...] | None:
-    known = tuple([s.numbers.get(index) for index in indices])
+    known: tuple[Any, ...] = tuple([s.numbers.get(index) for index in indices])
     return None if None in known else known
 
 

@@ -29,19 +29,23 @@ class PassContext:
     to `notices` and add to `counters`; the driver fills `times` (seconds a pass), `sizes` (operations after a pass,
     where `count_ops` is set) and `executed`. Before each optional rewrite a pass asks `permit`, so that a wrong rewrite
     can be found by bisection: `rewrite_limit` is how many are still allowed, None for all. `memory_effects` keeps an
-    analysis between passes that do not change it.
+    analysis between passes that do not change it; `settled` (operations a function), `unsettled` and `narrow` (functions
+    with work left for the lowered stage) save the second round of passes where the first one was enough.
     """
 
     options: knobs.Options = field(default_factory=knobs.Options)
     record: Any = None
-    notices: list[Notice] = field(default_factory=list)
-    counters: dict[str, int] = field(default_factory=dict)
-    times: dict[str, float] = field(default_factory=dict)
-    sizes: dict[str, int] = field(default_factory=dict)
-    executed: list[str] = field(default_factory=list)
+    notices: list[Notice] = field(default_factory=list[Notice])
+    counters: dict[str, int] = field(default_factory=dict[str, int])
+    times: dict[str, float] = field(default_factory=dict[str, float])
+    sizes: dict[str, int] = field(default_factory=dict[str, int])
+    executed: list[str] = field(default_factory=list[str])
     count_ops: bool = False
     rewrite_limit: int | None = None
     memory_effects: Any = None
+    settled: dict[str, int] = field(default_factory=dict[str, int])
+    unsettled: set[str] | None = None
+    narrow: set[str] = field(default_factory=set[str])
     dump: Callable[[str, str], None] | None = None
 
     def notice(self, pass_name: str, text: str, *locations: Location | None) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 from quadrants.ir.nodes import Module, Op, Value
 from quadrants.ir.ops import OPS
 from quadrants.passes.context import PassContext
+from quadrants.passes.structure import functions_to_do
 
 __all__ = ["run"]
 
@@ -16,7 +17,7 @@ _COMMUTATIVE = frozenset(row.name for row in OPS.values() if row.commutative)
 
 def run(module: Module, context: PassContext) -> None:
     """Merges equal pure operations in every function, in place; any stage."""
-    for function in module.functions.values():
+    for function in functions_to_do(module, context):
         function.body.ops = _walk(function.body.ops, {}, {}, context)
 
 
@@ -34,9 +35,9 @@ def _walk(ops: list[Op], available: dict[Any, Value], replaced: dict[Value, Valu
             if op.attributes:
                 key: Any = _key(kind, operands, op.attributes)
             elif kind in _COMMUTATIVE and id(operands[0]) > id(operands[1]):
-                key = (kind, operands[1], operands[0])
+                key = (kind, (operands[1], operands[0]))
             else:
-                key = (kind, *operands)
+                key = (kind, operands)
             same = available.get(key)
             if same is None:
                 available[key] = op.results[0]
@@ -54,8 +55,9 @@ def _walk(ops: list[Op], available: dict[Any, Value], replaced: dict[Value, Valu
 
 
 def _key(kind: str, operands: tuple[Value, ...], attributes: dict[str, Any]) -> Any:
-    """What makes an operation with attributes the same: numbers by their text, since 0.0 == -0.0 == False."""
+    """What makes an operation with attributes the same: zeros, NaN and matrices by their text, since 0.0 == -0.0."""
     if kind == "constant":
-        value = attributes["value"]
-        return (kind, attributes["type"], value if type(value) is int else repr(value))
-    return (kind, operands, *attributes.items())
+        value: Any = attributes["value"]
+        plain = value and value == value and not isinstance(value, tuple)
+        return (kind, attributes["type"], value if plain else str(attributes["value"]))
+    return (kind, operands, tuple(attributes.items()))

@@ -12,12 +12,11 @@ from quadrants.ir.nodes import Block, Module, Op, Value
 from quadrants.ir.ops import OPS
 from quadrants.passes.context import PassContext
 from quadrants.passes.memory import MemoryEffects, memory_effects
+from quadrants.passes.structure import functions_to_do, settle
 
 __all__ = ["run"]
 
 _DROPPABLE = frozenset(row.name for row in OPS.values() if row.effects in ("pure", "reads")) | {"slot"}
-_EFFECT = 1  # writes, prints, checks or returns
-_JUMP = 2  # leaves an iteration of the loop around
 _JUMPS = ("break", "continue")
 
 Needed = list[bool]
@@ -26,48 +25,35 @@ Needed = list[bool]
 def run(module: Module, context: PassContext) -> None:
     """Drops dead operations, carried values and results in every function, in place; any stage."""
     effects = memory_effects(module, context)
-    for function in module.functions.values():
+    for function in functions_to_do(module, context):
         if context.permit():
             marker = _Marker(effects)
             marker.mark(function.body, [], [])
             marker.sweep(function.body, None, None)
+    settle(module, context)
 
 
 class _Marker:
-    """The live values of a function, and whether its regions have effects."""
+    """The live values of a function."""
 
-    __slots__ = ("effects", "flags", "live")
+    __slots__ = ("effects", "live")
 
     def __init__(self, effects: MemoryEffects) -> None:
         self.effects = effects
         self.live: set[Value] = set()
-        self.flags: dict[Block, int] = {}
 
-    # Effects.
-
-    def _flags_of(self, block: Block) -> int:
-        """The effects of a block, its regions included."""
-        found = self.flags.get(block)
-        if found is None:
-            found = 0
-            for op in block.ops:
-                if op.kind not in _DROPPABLE:
-                    found |= self._flags_of_op(op)
-            self.flags[block] = found
-        return found
-
-    def _flags_of_op(self, op: Op) -> int:
+    def _stays(self, op: Op) -> bool:
+        """Whether an operation that does more than to compute has effects, or a live result."""
         kind = op.kind
         if op.regions:
-            flags = 0
+            if not self.live.isdisjoint(op.results):
+                return True
             for region in op.regions:
-                flags |= self._flags_of(region)
-            return flags if kind == "if" else flags & _EFFECT
-        if kind == "call":
-            return 0 if self.effects.call(op).none else _EFFECT
-        if kind == "yield":
-            return 0
-        return _JUMP if kind in _JUMPS else _EFFECT
+                effects = self.effects.block(region)
+                if not effects.none or effects.returns or (effects.jumps and kind == "if"):
+                    return True
+            return False
+        return kind != "call" or not self.live.isdisjoint(op.results) or not self.effects.call(op).none
 
     # Marking, backwards. `yields` and `carried` say which values of a `yield`, and of a jump, are needed.
 
@@ -87,19 +73,19 @@ class _Marker:
                 if op.results[0] in live:
                     live.update(op.operands)
             elif op.regions:
-                if self._flags_of_op(op) or not live.isdisjoint(op.results):
+                if self._stays(op):
                     _MARK[kind](self, op, carried)
-            elif kind != "call" or not live.isdisjoint(op.results) or self._flags_of_op(op):
+            elif self._stays(op):
                 live.update(op.operands)
 
-    def _mark_if(self, op: Op, carried: Needed) -> None:
+    def mark_if(self, op: Op, carried: Needed) -> None:
         live = self.live
         live.add(op.operands[0])
         yields = [result in live for result in op.results]
         for region in op.regions:
             self.mark(region, yields, carried)
 
-    def _mark_for(self, op: Op, carried: Needed) -> None:
+    def mark_for(self, op: Op, carried: Needed) -> None:
         self.live.update(op.operands[: len(op.operands) - len(op.results)])
         body = op.regions[0]
         needed = self.needed(op)
@@ -110,7 +96,7 @@ class _Marker:
                 break
         self._mark_inits(op, needed)
 
-    def _mark_while(self, op: Op, carried: Needed) -> None:
+    def mark_while(self, op: Op, carried: Needed) -> None:
         condition, body = op.regions
         needed = self.needed(op)
         while True:
@@ -148,10 +134,10 @@ class _Marker:
                 if op.results[0] in live:
                     kept.append(op)
             elif op.regions:
-                if self._flags_of_op(op) or not live.isdisjoint(op.results):
+                if self._stays(op):
                     self._sweep_regions(op, carried)
                     kept.append(op)
-            elif kind != "call" or not live.isdisjoint(op.results) or self._flags_of_op(op):
+            elif self._stays(op):
                 kept.append(op)
         block.ops = kept
         last = kept[-1]
@@ -196,4 +182,4 @@ def _prune(op: Op, keep: Needed) -> None:
     op.attributes = attributes or None
 
 
-_MARK = {"if": _Marker._mark_if, "for": _Marker._mark_for, "while": _Marker._mark_while}
+_MARK = {"if": _Marker.mark_if, "for": _Marker.mark_for, "while": _Marker.mark_while}

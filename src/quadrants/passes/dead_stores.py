@@ -15,8 +15,11 @@ def run(module: Module, context: PassContext) -> None:
     """Drops dead stores of every function, in place; any stage."""
     effects = memory_effects(module, context)
     for function in module.functions.values():
-        _Finder(function, effects, context).visit(function.body)
-        _drop_unread_slots(function, context)
+        found = effects.block(function.body)
+        if found.writes:
+            _Finder(function, effects, context).visit(function.body)
+            if found.slots:
+                _drop_unread_slots(function, context)
 
 
 class _Finder:
@@ -41,6 +44,7 @@ class _Finder:
             if visitor is not None and visitor(self, op):
                 dead.add(op)
         if dead:
+            self.context.memory_effects = None
             block.ops = [op for op in block.ops if op not in dead]
         self.pending = outer
 
@@ -56,7 +60,7 @@ class _Finder:
 
     # Visitors: each says whether the operation is dead.
 
-    def _store(self, op: Op) -> bool:
+    def visit_store(self, op: Op) -> bool:
         array, key = op.operands[1], element_key(op.operands[2:])
         wrap = bool(op.attribute("wrap"))
         elements = self.pending.setdefault(array, {})
@@ -65,20 +69,20 @@ class _Finder:
         elements[key] = wrap
         return False
 
-    def _load(self, op: Op) -> bool:
+    def visit_load(self, op: Op) -> bool:
         self._read(op.operands[0], element_key(op.operands[1:]), bool(op.attribute("wrap")))
         return False
 
-    def _update(self, op: Op) -> bool:
+    def visit_update(self, op: Op) -> bool:
         position = 2 if op.kind == "compare_exchange" else 1
         self._read(op.operands[position], element_key(op.operands[position + 1 :]), bool(op.attribute("wrap")))
         return False
 
-    def _call(self, op: Op) -> bool:
+    def visit_call(self, op: Op) -> bool:
         self._pass(self.effects.call(op))
         return False
 
-    def _regions(self, op: Op) -> bool:
+    def visit_regions(self, op: Op) -> bool:
         for region in op.regions:
             self._pass(self.effects.block(region))
             jumps = loop_jumps(region)
@@ -96,21 +100,21 @@ class _Finder:
         for array in effects.reads:
             self._read(array)
 
-    def _leave(self, op: Op) -> bool:
+    def visit_leave(self, op: Op) -> bool:
         self.pending.clear()
         return False
 
 
 _VISITORS = {
-    "store": _Finder._store,
-    "load": _Finder._load,
-    "update": _Finder._update,
-    "compare_exchange": _Finder._update,
-    "call": _Finder._call,
-    "if": _Finder._regions,
-    "for": _Finder._regions,
-    "while": _Finder._regions,
-    "check": _Finder._leave,
+    "store": _Finder.visit_store,
+    "load": _Finder.visit_load,
+    "update": _Finder.visit_update,
+    "compare_exchange": _Finder.visit_update,
+    "call": _Finder.visit_call,
+    "if": _Finder.visit_regions,
+    "for": _Finder.visit_regions,
+    "while": _Finder.visit_regions,
+    "check": _Finder.visit_leave,
 }
 
 
@@ -126,6 +130,7 @@ def _drop_unread_slots(function: Function, context: PassContext) -> None:
             read.update(op.operands)
     unread = slots - read
     if unread and context.permit():
+        context.memory_effects = None
         _drop_stores(function.body, unread)
 
 

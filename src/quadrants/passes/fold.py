@@ -7,6 +7,8 @@ payload are the machine's.
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -80,16 +82,16 @@ _FLOAT_KINDS = frozenset(
         "cast",
     ]
 )
-_PYTHON: dict[str, Any] = {
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "mul": lambda a, b: a * b,
-    "eq": lambda a, b: a == b,
-    "ne": lambda a, b: a != b,
-    "lt": lambda a, b: a < b,
-    "le": lambda a, b: a <= b,
-    "gt": lambda a, b: a > b,
-    "ge": lambda a, b: a >= b,
+_PYTHON: dict[str, Callable[[Any, Any], Any]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
 }
 
 
@@ -105,8 +107,8 @@ def number_of(value: Value) -> Any:
             return None
     elif kind != "constant":
         return None
-    number = owner.attributes["value"]  # type: ignore[index]
-    return None if type(number) is tuple else number
+    number: Any = owner.attributes["value"]  # type: ignore[index]
+    return None if isinstance(number, tuple) else number  # type: ignore[reportUnknownVariableType]
 
 
 def python_value(type_: ScalarType, held: Any) -> Any:

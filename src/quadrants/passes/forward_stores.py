@@ -28,6 +28,8 @@ def run(module: Module, context: PassContext) -> None:
     """Forwards stores and loads in every function, in place; stage `kernel` or `tasks`."""
     effects = memory_effects(module, context)
     for function in module.functions.values():
+        if not effects.block(function.body).reads:
+            continue
         forwarder = _Forwarder(function, effects, context)
         function.body.ops = forwarder.walk(function.body.ops)
 
@@ -97,7 +99,7 @@ class _Forwarder:
 
     # Visitors: each says whether the operation is gone.
 
-    def _load(self, op: Op, out: list[Op]) -> bool:
+    def visit_load(self, op: Op, out: list[Op]) -> bool:
         array, indices = op.operands[0], op.operands[1:]
         key = element_key(indices)
         elements = self.known.get(array)
@@ -135,29 +137,30 @@ class _Forwarder:
             return True
         return False
 
-    def _store(self, op: Op, out: list[Op]) -> bool:
+    def visit_store(self, op: Op, out: list[Op]) -> bool:
         value, array = op.operands[:2]
         key = element_key(op.operands[2:])
         elements = self.known.get(array)
         if elements and (content := elements.get(key)) is not None and content.value is value:
             if self.context.permit():
+                self.context.memory_effects = None
                 return True
         wrap = bool(op.attribute("wrap"))
         self._forget(array, key, wrap)
         self._set(array, key, _Content(value, wrap))
         return False
 
-    def _update(self, op: Op, out: list[Op]) -> bool:
+    def visit_update(self, op: Op, out: list[Op]) -> bool:
         position = 2 if op.kind == "compare_exchange" else 1
         self._forget(op.operands[position], element_key(op.operands[position + 1 :]), bool(op.attribute("wrap")))
         return False
 
-    def _call(self, op: Op, out: list[Op]) -> bool:
+    def visit_call(self, op: Op, out: list[Op]) -> bool:
         for array in self.effects.call(op).writes:
             self._forget(array)
         return False
 
-    def _if(self, op: Op, out: list[Op]) -> bool:
+    def visit_if(self, op: Op, out: list[Op]) -> bool:
         changed: list[tuple[Value, Key]] = []
         for region in op.regions:
             mark = len(self.log)
@@ -170,7 +173,7 @@ class _Forwarder:
                 self._set(array, key, None)
         return False
 
-    def _loop(self, op: Op, out: list[Op]) -> bool:
+    def visit_loop(self, op: Op, out: list[Op]) -> bool:
         for region in op.regions:
             for array in self.effects.block(region).writes:
                 self._forget(array)
@@ -186,12 +189,12 @@ def _is_slot(array: Value) -> bool:
 
 
 _VISITORS = {
-    "load": _Forwarder._load,
-    "store": _Forwarder._store,
-    "update": _Forwarder._update,
-    "compare_exchange": _Forwarder._update,
-    "call": _Forwarder._call,
-    "if": _Forwarder._if,
-    "for": _Forwarder._loop,
-    "while": _Forwarder._loop,
+    "load": _Forwarder.visit_load,
+    "store": _Forwarder.visit_store,
+    "update": _Forwarder.visit_update,
+    "compare_exchange": _Forwarder.visit_update,
+    "call": _Forwarder.visit_call,
+    "if": _Forwarder.visit_if,
+    "for": _Forwarder.visit_loop,
+    "while": _Forwarder.visit_loop,
 }

@@ -115,7 +115,7 @@ class _Hoister:
                 return True
         return False
 
-    def _if(self, op: Op, out: list[Op], floor: int) -> None:
+    def walk_if(self, op: Op, out: list[Op], floor: int) -> None:
         depth, straight = len(self.loops), self.straight
         marks = len(self.positive)
         for region, truth in zip(op.regions, (True, False)):
@@ -134,7 +134,7 @@ class _Hoister:
             low, high = element_key(owner.operands)
             self.positive.append((low, high) if owner.kind == "lt" else (high, low))
 
-    def _for(self, op: Op, out: list[Op], floor: int) -> None:
+    def walk_for(self, op: Op, out: list[Op], floor: int) -> None:
         rank = op.attributes["rank"]  # type: ignore[index]
         body = op.regions[0]
         bounds = element_key(op.operands[: 2 * rank])
@@ -148,7 +148,7 @@ class _Hoister:
         del self.positive[marks:]
         self._leave(op)
 
-    def _while(self, op: Op, out: list[Op], floor: int) -> None:
+    def walk_while(self, op: Op, out: list[Op], floor: int) -> None:
         for region in op.regions:
             self._enter(op, region, out, False)
             region.ops = self.walk(region.ops, floor)
@@ -189,4 +189,4 @@ def _ends(block: Block) -> bool:
     return any(op.kind == "return" or op.kind in _LEAVES or any(map(_ends, op.regions)) for op in block.ops)
 
 
-_WALK = {"if": _Hoister._if, "for": _Hoister._for, "while": _Hoister._while}
+_WALK = {"if": _Hoister.walk_if, "for": _Hoister.walk_for, "while": _Hoister.walk_while}

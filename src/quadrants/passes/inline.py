@@ -11,7 +11,7 @@ from __future__ import annotations
 from quadrants.ir.nodes import Block, Function, Module, Op, Value
 from quadrants.passes.clone import clone_ops
 from quadrants.passes.context import PassContext
-from quadrants.passes.structure import calls, count_ops, returns
+from quadrants.passes.structure import callee_of, calls, count_ops, returns
 
 __all__ = ["run"]
 
@@ -29,69 +29,79 @@ def run(module: Module, context: PassContext) -> None:
     inliner = _Inliner(module, context)
     for function in inliner.order:
         inliner.inline_into(function)
-    reached = {function.name for function in _Graph(module).order}
+    reached = _reached(module)
     for name in [name for name in module.functions if name not in reached]:
         del module.functions[name]
 
 
-class _Graph:
-    """The functions that the kernel reaches, callees first, and which of them are recursive."""
-
-    def __init__(self, module: Module) -> None:
-        self.module = module
-        self.order: list[Function] = []
-        self.recursive: set[str] = set()
-        self.counts: dict[str, int] = {}
-        self._path: list[str] = []
-        self._done: set[str] = set()
-        self._visit(module.kernel)
-
-    def _visit(self, function: Function) -> None:
-        self._path.append(function.name)
-        for call in calls(function.body):
-            name = call.attributes["callee"]  # type: ignore[index]
-            self.counts[name] = self.counts.get(name, 0) + 1
-            if name in self._path:
-                self.recursive.update(self._path[self._path.index(name) :])
-            elif name not in self._done:
-                self._visit(self.module.functions[name])
-        self._path.pop()
-        self._done.add(function.name)
-        self.order.append(function)
+def _reached(module: Module) -> set[str]:
+    reached = {module.entry}
+    pending = [module.kernel]
+    while pending:
+        for call in calls(pending.pop().body):
+            name = callee_of(call)
+            if name not in reached:
+                reached.add(name)
+                pending.append(module.functions[name])
+    return reached
 
 
 class _Inliner:
-    """The state of one run: sizes and facts of the functions done so far, and how far the current caller may grow."""
+    """The state of one run: facts of the functions (those of callees first), and how far the current caller may grow."""
 
     def __init__(self, module: Module, context: PassContext) -> None:
-        graph = _Graph(module)
         self.functions = module.functions
         self.context = context
-        self.order = graph.order
-        self.recursive = graph.recursive
-        self.counts = graph.counts
+        self.order: list[Function] = []
+        self.recursive: set[str] = set()
+        self.counts: dict[str, int] = {}
+        self.calls: dict[str, list[Op]] = {}
         self.sizes: dict[str, int] = {}
         self.loops: dict[str, bool] = {}
         self.early: dict[str, bool] = {}
         self.budget = 0
+        self._visit(module.kernel, [])
+
+    def _visit(self, function: Function, path: list[str]) -> None:
+        """Puts the functions in order, callees first, and finds which are recursive and how often each is called."""
+        path.append(function.name)
+        found = self.calls[function.name] = calls(function.body)
+        for call in found:
+            name = callee_of(call)
+            self.counts[name] = self.counts.get(name, 0) + 1
+            if name in path:
+                self.recursive.update(path[path.index(name) :])
+            elif name not in self.calls:
+                self._visit(self.functions[name], path)
+        path.pop()
+        self.order.append(function)
 
     def inline_into(self, function: Function) -> None:
         """Inlines calls of a function whose callees are done."""
-        own = count_ops(function.body)
-        name = function.name
+        size = count_ops(function.body)
+        name, found = function.name, self.calls[function.name]
         self.early[name] = _returns_early(function.body)
         self.loops[name] = self._has_loop(function.body)
-        if calls(function.body):
-            self.budget = max(GROWTH, GROWTH_FACTOR * own)
+        if found and (function.is_kernel or any(map(self._is_small, found))):
+            self.budget = max(GROWTH, GROWTH_FACTOR * size)
             self._block(function.body, {}, function.is_kernel)
-            own = count_ops(function.body)
-        self.sizes[name] = own
+            size = count_ops(function.body)
+            self.calls[name] = calls(function.body)
+        self.sizes[name] = size
+
+    def _is_small(self, call: Op) -> bool:
+        """Whether a callee is small enough for every call, or for its only one."""
+        name = callee_of(call)
+        if name in self.recursive or self.early[name]:
+            return False
+        size = self.sizes[name]
+        return size <= SMALL or (size < SMALL_ONCE and self.counts[name] == 1)
 
     def _has_loop(self, block: Block) -> bool:
         for op in block.ops:
             if op.kind == "for" or any(self._has_loop(region) for region in op.regions):
                 return True
-            if op.kind == "call" and self.loops.get(op.attributes["callee"]):  # type: ignore[index]
+            if op.kind == "call" and self.loops.get(callee_of(op)):
                 return True
         return False
 
@@ -127,18 +137,16 @@ class _Inliner:
             self._block(region, replaced, top, within)
 
     def _wanted(self, call: Op, top: bool, inside: set[Value] | None) -> bool:
-        name = call.attributes["callee"]  # type: ignore[index]
+        name = callee_of(call)
         loops = top and self.loops.get(name, False) and (inside is None or inside.isdisjoint(call.operands))
         if name in self.recursive or self.early[name]:
             if loops:
                 reason = "is recursive" if name in self.recursive else "returns early"
                 self._tell(call, name, reason)
             return False
-        size = self.sizes[name]
-        small = size <= SMALL or (size < SMALL_ONCE and self.counts[name] == 1)
-        if not (small or loops):
+        if not (loops or self._is_small(call)):
             return False
-        if size > self.budget:
+        if self.sizes[name] > self.budget:
             if loops:
                 self._tell(call, name, "is too large to be copied once more")
             return False
@@ -150,12 +158,12 @@ class _Inliner:
 
     def _copy(self, call: Op) -> tuple[list[Op], tuple[Value, ...]]:
         """A copy of the callee's body for a call, and its results."""
-        callee = self.functions[call.attributes["callee"]]  # type: ignore[index]
+        callee = self.functions[callee_of(call)]
         self.budget -= self.sizes[callee.name]
         values = dict(zip(callee.parameters, call.operands))
         copied = clone_ops(callee.body.ops, values)
-        for inner in calls(callee.body):
-            self.counts[inner.attributes["callee"]] += 1  # type: ignore[index]
+        for inner in self.calls[callee.name]:
+            self.counts[callee_of(inner)] += 1
         self.context.count("inlined calls")
         return copied[:-1], copied[-1].operands
 

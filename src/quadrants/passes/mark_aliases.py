@@ -9,7 +9,7 @@ from __future__ import annotations
 from quadrants.ir.nodes import Function, Module, Op
 from quadrants.ir.types import ArrayType
 from quadrants.passes.context import PassContext
-from quadrants.passes.structure import calls
+from quadrants.passes.structure import callee_of, calls
 
 __all__ = ["run"]
 
@@ -23,7 +23,7 @@ def run(module: Module, context: PassContext) -> None:
     while changed:
         changed = False
         for caller, call in pairs:
-            callee = module.functions[call.attributes["callee"]]  # type: ignore[index]
+            callee = module.functions[callee_of(call)]
             if not callee.attributes.get("may_alias") and _overlap(caller, call):
                 callee.attributes["may_alias"] = True
                 changed = True

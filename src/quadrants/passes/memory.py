@@ -12,6 +12,7 @@ from quadrants.ir.nodes import Block, Function, Module, Op, Value
 from quadrants.ir.types import ArrayType
 from quadrants.passes.context import PassContext
 from quadrants.passes.fold import number_of
+from quadrants.passes.structure import callee_of
 
 __all__ = ["ARRAY_POSITION", "Effects", "Key", "MemoryEffects", "element_key", "may_meet", "memory_effects"]
 
@@ -20,7 +21,9 @@ Key = tuple[Value | int, ...]
 ARRAY_POSITION = {"load": 0, "store": 1, "update": 1, "compare_exchange": 2}
 """Where the array stands among the operands of a memory operation; the indices follow it."""
 
-_OTHERS = frozenset({"call", "update", "compare_exchange", "check", "print"})
+_OTHERS = frozenset(
+    ["call", "update", "compare_exchange", "check", "print", "random", "slot", "return", "break", "continue"]
+)
 
 
 def element_key(indices: tuple[Value, ...]) -> Key:
@@ -51,31 +54,38 @@ def _base_and_offset(index: Value | int) -> tuple[Value | None, int]:
     """An index as base + constant."""
     if type(index) is int:
         return None, index
-    owner = index.owner  # type: ignore[union-attr]
+    assert isinstance(index, Value)
+    owner = index.owner
     if type(owner) is Op and owner.kind == "add":
         number = number_of(owner.operands[1])
         if number is not None:
             return owner.operands[0], number
-    return index, 0  # type: ignore[return-value]
+    return index, 0
 
 
 @dataclass
 class Effects:
-    """What a piece of code does beyond its results: array values that it reads and writes (an update is both), and
-    whether it prints or checks."""
+    """What a piece of code does beyond its results: array values that it reads and writes (an update is both), whether
+    it prints or checks, whether it returns, jumps to or out of a loop around it, and whether it has slots."""
 
-    reads: set[Value] = field(default_factory=set)
-    writes: set[Value] = field(default_factory=set)
+    reads: set[Value] = field(default_factory=set[Value])
+    writes: set[Value] = field(default_factory=set[Value])
     other: bool = False
+    returns: bool = False
+    jumps: bool = False
+    slots: bool = False
 
     def add(self, more: Effects) -> None:
+        """Takes in what a part does, but for its jumps: a loop ends them."""
         self.reads |= more.reads
         self.writes |= more.writes
         self.other = self.other or more.other
+        self.returns = self.returns or more.returns
+        self.slots = self.slots or more.slots
 
     @property
     def none(self) -> bool:
-        """Whether leaving the code out changes nothing but its results."""
+        """Whether leaving the code out changes nothing but its results and the way that control takes."""
         return not self.writes and not self.other
 
 
@@ -112,7 +122,7 @@ class MemoryEffects:
 
     def call(self, op: Op) -> Effects:
         """The effects of a call."""
-        name = op.attributes["callee"]  # type: ignore[index]
+        name = callee_of(op)
         known = self._functions.get(name)
         if known is None:
             if name in self._open:
@@ -147,7 +157,9 @@ class MemoryEffects:
                 writes.add(op.operands[1])
             elif op.regions:
                 for region in op.regions:
-                    effects.add(self.block(region))
+                    inner = self.block(region)
+                    effects.add(inner)
+                    effects.jumps = effects.jumps or (inner.jumps and kind == "if")
             elif kind in _OTHERS:
                 if kind == "call":
                     effects.add(self.call(op))
@@ -155,6 +167,12 @@ class MemoryEffects:
                     array = op.operands[1 if kind == "update" else 2]
                     reads.add(array)
                     writes.add(array)
+                elif kind == "slot":
+                    effects.slots = True
+                elif kind == "return":
+                    effects.returns = True
+                elif kind == "break" or kind == "continue":
+                    effects.jumps = True
                 else:
                     effects.other = True
         self._blocks[block] = effects

@@ -14,13 +14,14 @@ from quadrants.ir.types import ArrayType, MatrixType, Type, scalar_of, u1
 from quadrants.passes.algebra import LEFT, PLAIN, RIGHT
 from quadrants.passes.context import PassContext
 from quadrants.passes.fold import fold
-from quadrants.passes.structure import loop_jumps
+from quadrants.passes.structure import functions_to_do, loop_jumps
 
 __all__ = ["run"]
 
 _COMMUTATIVE = frozenset(row.name for row in OPS.values() if row.commutative)
 _MIRRORED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
 _FOLDABLE = frozenset(row.name for row in OPS.values() if row.elementwise)
+_LAWFUL = _FOLDABLE | PLAIN.keys() | {"splat", "check"}
 
 SPECULATED_OPS = 4
 """How many cheap operations of a branch that yields truth values are evaluated always, to be rid of the branch."""
@@ -28,16 +29,18 @@ SPECULATED_OPS = 4
 
 def run(module: Module, context: PassContext) -> None:
     """Simplifies every function of the module in place; any stage."""
-    for function in module.functions.values():
+    for function in functions_to_do(module, context):
         simplifier = _Simplifier(context, module.stage == "lowered")
         function.body.ops = simplifier.walk(function.body.ops, [])
+        if simplifier.narrow:
+            context.narrow.add(function.name)
 
 
 class _Simplifier:
     """The state of one walk. `replaced` maps values to what is taken instead, `numbers` values to what they are known
     to be, `out` is where operations go; `cut` is set when the rest of the current block is unreachable."""
 
-    __slots__ = ("context", "cut", "lowered", "numbers", "out", "replaced")
+    __slots__ = ("context", "cut", "lowered", "narrow", "numbers", "out", "replaced")
 
     def __init__(self, context: PassContext, lowered: bool) -> None:
         self.context = context
@@ -46,8 +49,14 @@ class _Simplifier:
         self.numbers: dict[Value, Any] = {}
         self.out: list[Op] = []
         self.cut = False
+        self.narrow = False
 
     # What laws use.
+
+    def may_narrow(self) -> bool:
+        """Whether arithmetic may become bit operations; if not yet, the function is looked at again."""
+        self.narrow = not self.lowered
+        return self.lowered
 
     def emit(self, like: Op, kind: str, operands: tuple[Value, ...], type_: Type, attributes: Any = None) -> Value:
         """Appends an operation in `like`'s place."""
@@ -73,50 +82,49 @@ class _Simplifier:
         before, self.out = self.out, out
         replaced, numbers = self.replaced, self.numbers
         mapped, known = replaced.keys(), numbers.keys()
+        plain, append = PLAIN.get, out.append
         self.cut = False
         for op in ops:
-            operands = op.operands
+            kind, operands = op.kind, op.operands
+            if kind == "constant":
+                value: Any = op.attributes["value"]  # type: ignore[index]
+                if not isinstance(value, tuple):
+                    numbers[op.results[0]] = value
+                append(op)
+                continue
             if not mapped.isdisjoint(operands):
                 op.operands = operands = tuple([replaced.get(operand, operand) for operand in operands])
-            kind = op.kind
             if op.regions:
                 if not _CONTROL[kind](self, op):
-                    out.append(op)
+                    append(op)
                 if self.cut:
                     break
-            elif kind == "constant":
-                value = op.attributes["value"]  # type: ignore[index]
-                if type(value) is not tuple:
-                    numbers[op.results[0]] = value
-                out.append(op)
-            elif (kind in PLAIN or not known.isdisjoint(operands)) and self._improve(op):
                 continue
+            if kind in _LAWFUL and not known.isdisjoint(operands):
+                found = self._apply(op)
             else:
-                out.append(op)
+                law = plain(kind)
+                found = law(self, op) if law is not None else None
+            if found is None or not self.context.permit():
+                append(op)
+            elif op.results:
+                self._take(op, found)
         self.out = before
         return out
 
-    def _improve(self, op: Op) -> bool:
-        """Whether the operation is replaced: by a value, or by better operations (already appended)."""
-        if op.kind == "check":
-            return bool(self.numbers.get(op.operands[0])) and self.context.permit()
-        if not op.results:
-            return False
-        found = self._apply(op)
-        if found is None or not self.context.permit():
-            return False
-        while type(found) is Op:
-            better = found
-            found = self._apply(better)
-            if found is None:
-                self.out.append(better)
-                found = better.results[0]
-                found.name = op.results[0].name
-        self.replaced[op.results[0]] = found  # type: ignore[assignment]
-        return True
+    def _take(self, op: Op, found: Value | Op) -> None:
+        """Has what a law found stand for an operation's result."""
+        while isinstance(found, Op):
+            better = self._apply(found)
+            if better is None:
+                self.out.append(found)
+                better = found.results[0]
+                better.name = op.results[0].name
+            found = better
+        self.replaced[op.results[0]] = found
 
     def _apply(self, op: Op) -> Value | Op | None:
-        """What the first law that applies makes of an operation."""
+        """What the first law that applies makes of an operation; of a check that holds, its condition."""
         kind, operands = op.kind, op.operands
         numbers = self.numbers
         if not numbers.keys().isdisjoint(operands):
@@ -126,6 +134,8 @@ class _Simplifier:
                     return found
             elif kind == "splat":
                 numbers[op.results[0]] = numbers[operands[0]]
+            elif kind == "check":
+                return operands[0] if numbers.get(operands[0]) else None
         law = PLAIN.get(kind)
         return law(self, op) if law is not None else None
 
@@ -174,7 +184,7 @@ class _Simplifier:
             self.cut = True
         return True
 
-    def _if(self, op: Op) -> bool:
+    def visit_if(self, op: Op) -> bool:
         condition = op.operands[0]
         known = self.numbers.get(condition)
         yes, no = op.regions
@@ -209,11 +219,8 @@ class _Simplifier:
                 continue
             select = Op("select", (condition, one, other), (result.type,), None, (), op.location)
             select.results[0].name = result.name
-            if self._improve(select):
-                self.replaced[result] = self.replaced[select.results[0]]
-            else:
-                self.out.append(select)
-                self.replaced[result] = select.results[0]
+            self._take(select, select)
+            self.replaced[result] = self.replaced[select.results[0]]
 
     def _same_results(self, op: Op, yes: Block, no: Block) -> None:
         """Results that are one value whichever branch runs; a branch that jumps away has no say."""
@@ -228,7 +235,7 @@ class _Simplifier:
             if len(block.ops) == 1:
                 self.replaced.update(zip(op.results, yields[0].operands))
 
-    def _for(self, op: Op) -> bool:
+    def visit_for(self, op: Op) -> bool:
         attributes = op.attributes or {}
         rank = attributes["rank"]
         lows, highs, inits = op.operands[:rank], op.operands[rank : 2 * rank], op.operands[2 * rank :]
@@ -253,7 +260,7 @@ class _Simplifier:
         first, last = self.numbers.get(low), self.numbers.get(high)
         return None if first is None or last is None else last - first
 
-    def _while(self, op: Op) -> bool:
+    def visit_while(self, op: Op) -> bool:
         condition, body = op.regions
         last = body.ops[-1]
         self._invariant(op, condition.arguments, op.operands, last, (condition, body), body.arguments)
@@ -311,4 +318,4 @@ def _is_cheap(op: Op) -> bool:
     return row.effects == "pure" and row.cost <= 1 and type(op.results[0].type) is not MatrixType
 
 
-_CONTROL = {"if": _Simplifier._if, "for": _Simplifier._for, "while": _Simplifier._while}
+_CONTROL = {"if": _Simplifier.visit_if, "for": _Simplifier.visit_for, "while": _Simplifier.visit_while}

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from quadrants.ir.nodes import Block, Op
+from collections.abc import Iterable
 
-__all__ = ["calls", "count_ops", "loop_jumps", "returns"]
+from quadrants.ir.nodes import Block, Function, Module, Op
+from quadrants.passes.context import PassContext
+
+__all__ = ["callee_of", "calls", "count_ops", "functions_to_do", "loop_jumps", "returns", "settle"]
 
 
 def loop_jumps(block: Block) -> list[Op]:
@@ -24,6 +27,12 @@ def _collect_jumps(block: Block, direct: bool, found: list[Op]) -> None:
     last = block.ops[-1] if block.ops else None
     if last is not None and (last.kind == "return" or (direct and last.kind in ("break", "continue"))):
         found.append(last)
+
+
+def callee_of(call: Op) -> str:
+    """The name of the function that is called."""
+    assert call.attributes is not None
+    return call.attributes["callee"]
 
 
 def count_ops(block: Block) -> int:
@@ -54,3 +63,21 @@ def _collect_calls(block: Block, found: list[Op]) -> None:
 def returns(block: Block) -> bool:
     """Whether a block or one of its regions has a `return`."""
     return any(op.kind == "return" or any(map(returns, op.regions)) for op in block.ops)
+
+
+def settle(module: Module, context: PassContext) -> None:
+    """Notes that all functions are simplified as far as they go for now."""
+    context.settled = {name: count_ops(function.body) for name, function in module.functions.items()}
+
+
+def functions_to_do(module: Module, context: PassContext) -> Iterable[Function]:
+    """The functions that are worth simplifying: at the lowered stage those that have grown or shrunk since `settle`."""
+    if module.stage != "lowered" or not context.settled:
+        return module.functions.values()
+    if context.unsettled is None:
+        context.unsettled = {
+            name
+            for name, function in module.functions.items()
+            if name in context.narrow or context.settled.get(name) != count_ops(function.body)
+        }
+    return [function for name, function in module.functions.items() if name in context.unsettled]
