@@ -480,6 +480,16 @@ def test_memory_and_long_work_stay_under_their_condition(branch: str) -> None:
     assert [op for op in walk(module.kernel.body) if op.kind == "if"]
 
 
+def test_steps_leave_branches_that_must_stay() -> None:
+    branch = "store %v, %b[%i]\n%u = load %b[%o0]\n%w1 = add %s, %u\nyield %w1"
+    for yes, no in ((branch, "yield %s"), ("yield %s", branch), (branch, "%w2 = add %s, %x\nyield %w2")):
+        body = CONDITIONAL.replace("YES", yes).replace("NO", no).replace("START", "x")
+        module = same_after(body, [straighten.run], "f32", ((7, 9, 1, 1),))
+        (branching,) = [op for op in walk(module.kernel.body) if op.kind == "if"]
+        assert not [op for region in branching.regions for op in region.ops if op.kind == "add"]
+        assert len([op for op in walk(module.kernel.body) if op.kind == "add"]) == 1
+
+
 def test_extremes_become_one_operation() -> None:
     module = same_after(EXTREMES.replace("START", "x").replace("KIND", "gt"), ALL, "f32")
     body = loops(module)[0].regions[0].ops

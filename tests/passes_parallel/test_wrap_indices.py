@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from tests.passes_parallel.programs import arguments, kinds, loops, program, run, same_after
+from tests.passes_parallel.programs import loops, program, same_after
 
 from quadrants.ir.nodes import Module, walk
-from quadrants.passes import parallelise, widen_sums, wrap_indices
-from quadrants.passes.context import PassContext
+from quadrants.passes import wrap_indices
 
 PROVED = {
     "a counter": "for %i in %o0 .. %n {\n store %x, %a[%i] {wrap = True}\n}",
@@ -89,82 +88,3 @@ def test_selected(name: str) -> None:
     module = same_after(SELECTED[name], [wrap_indices.run])
     assert not wraps(module)
     assert len(ops(module, "select")) == 1
-
-
-PERIODIC = """
-for %i in %o0 .. %n {
-  %j = sub %i, %o1
-  %l = sub %i, %o2
-  %v = load %a[%j] {wrap = True}
-  %u = load %a[%l] {wrap = True}
-  %t = add %v, %u
-  store %t, %b[%i]
-}"""
-
-
-def test_a_loop_is_cut_at_the_border() -> None:
-    module = same_after(PERIODIC, [parallelise.run, wrap_indices.run], sizes=((7, 9, 5, 6), (2, 2, 1, 1), (3, 3, 1, 1)))
-    first, main = loops(module)
-    assert kinds(module) == "sp"
-    assert [op for op in walk(first.regions[0]) if op.kind == "select"]
-    assert not [op for op in walk(main.regions[0]) if op.kind == "select"]
-
-
-PLANE = """
-for %i, %j in %o0 .. %h, %o0 .. %w {
-  %i1 = sub %i, %o1
-  %j1 = sub %j, %o1
-  %v = load %c[%i1, %j] {wrap = True}
-  %u = load %c[%i, %j1] {wrap = True}
-  %t = add %v, %u
-  store %t, %d[%i, %j]
-}"""
-
-
-def test_rank_2_is_cut_along_its_rows() -> None:
-    module = same_after(PLANE, [parallelise.run, wrap_indices.run], sizes=((1, 1, 5, 6), (1, 1, 3, 1), (1, 1, 1, 3)))
-    first, main = loops(module)
-    assert kinds(module) == "pp"
-    assert len([op for op in walk(first.regions[0]) if op.kind == "select"]) == 2
-    assert len([op for op in walk(main.regions[0]) if op.kind == "select"]) == 1
-
-
-SUM = """
-%r = for %i in %o0 .. %n carry (%s = %x) : f32 {
-  %j = sub %i, %o1
-  %v = load %a[%j] {wrap = True}
-  %u = load %a[%i] {wrap = True}
-  %y = mul %u, %v
-  %t = add %s, %y
-  yield %t
-}
-return %r"""
-
-
-def test_reductions_go_on_behind_the_border() -> None:
-    same_after(SUM, [parallelise.run, wrap_indices.run], "f32", sizes=((7, 1, 1, 1), (2, 1, 1, 1)))
-    module = same_after(
-        SUM, [parallelise.run, widen_sums.run, wrap_indices.run], "f32", sizes=((7, 1, 1, 1), (5000, 1, 1, 1))
-    )
-    assert not wraps(module)
-
-
-def test_a_loop_that_breaks_is_not_cut() -> None:
-    body = PERIODIC.replace("%v = load", "%q = gt %i, %o4\n if %q {\n break\n } else {\n yield\n }\n %v = load")
-    module = same_after(body, [wrap_indices.run])
-    assert len(loops(module)) == 1
-    assert len(ops(module, "select")) == 2
-
-
-def test_long_bodies_are_not_copied() -> None:
-    long = "\n".join(f"%e{number} = add %x, %f{number % 2}" for number in range(300))
-    module = program(PERIODIC.replace("%v = load", f"{long}\n%v = load"))
-    wrap_indices.run(module, PassContext())
-    assert len(loops(module)) == 1
-
-
-def test_values_from_the_end_are_the_same_as_before() -> None:
-    module = program(PERIODIC)
-    before = run(module, arguments())
-    wrap_indices.run(module, PassContext())
-    assert all((left == right).all() for left, right in zip(before[:2], run(module, arguments())[:2]))

@@ -131,12 +131,12 @@ class Session:
         reached = _Reached(self, original)
         rewritten = self._define(original, names, reached)
         self.functions[id(original)] = (original, rewritten)
-        for name in _names_of(original.__code__):
+        for name in _names_of(rewritten.__code__) - set(_HELPERS):
             value = reached.get(name)
             if value is not _MISSING:
                 names[name] = self.stand_in(value)
         rewritten.__defaults__ = self.stand_in(original.__defaults__)
-        rewritten.__kwdefaults__ = original.__kwdefaults__
+        rewritten.__kwdefaults__ = {k: self.stand_in(v) for k, v in (original.__kwdefaults__ or {}).items()} or None
         return rewritten
 
     def _define(self, original: types.FunctionType, names: dict[str, Any], reached: _Reached) -> Any:
@@ -144,8 +144,6 @@ class Session:
             cells = tuple(types.CellType(self.stand_in(cell.cell_contents)) for cell in original.__closure__ or ())
             return types.FunctionType(original.__code__, names, original.__name__, None, cells or None)
         defined: dict[str, Any] = {}
-        annotated = reached.annotation_names()
-        names.update({name: self.stand_in(value) for name, value in annotated.items()})
         exec(rewrite.compiled(original, reached.template_positions), names, defined)
         return defined[original.__name__]
 
@@ -232,16 +230,6 @@ class _Reached:
         if name in self.closure:
             return self.closure[name]
         return self.function.__globals__.get(name, _MISSING)
-
-    def annotation_names(self) -> dict[str, Any]:
-        """The objects that the annotations of the parameters and the result mention."""
-        found: dict[str, Any] = {}
-        for annotation in self.function.__annotations__.values():
-            if isinstance(annotation, str):
-                for node in ast.walk(ast.parse(annotation, mode="eval")):
-                    if isinstance(node, ast.Name) and self.get(node.id) is not _MISSING:
-                        found[node.id] = self.get(node.id)
-        return found
 
     def template_positions(self, callee: ast.expr) -> frozenset[int]:
         """The positions of template parameters of the function that a call names, if it is one of Python's."""

@@ -29,6 +29,9 @@ def compiled(function: FunctionType, template_positions: Callable[[ast.expr], fr
     if not isinstance(definition, ast.FunctionDef):
         raise TypeError(f"{function.__qualname__} is not written as a def")
     ast.increment_lineno(definition, function.__code__.co_firstlineno - 1)
+    # The caller gives the function its defaults, which need no names then.
+    definition.args.defaults = [ast.Constant(value=None) for _ in definition.args.defaults]
+    definition.args.kw_defaults = [d and ast.Constant(value=None) for d in definition.args.kw_defaults]
     rewritten = Rewriter(template_positions).visit(definition)
     module = ast.Module(body=[rewritten], type_ignores=[])
     return compile(ast.fix_missing_locations(module), function.__code__.co_filename, "exec", dont_inherit=True)
@@ -93,7 +96,7 @@ class Rewriter(ast.NodeTransformer):
             body.append(ast.Return(value=self._left(ast.Constant(value=None))))
         node.body = [*entries, *(statement for statement in body if statement is not None)]
         self.returns, self.by_reference, self.local_names = outer
-        for parameter in parameters(node):
+        for parameter in [*parameters(node), *filter(None, (node.args.vararg, node.args.kwarg))]:
             parameter.annotation = None
         node.decorator_list, node.returns = [], None
         return node

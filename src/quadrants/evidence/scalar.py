@@ -15,7 +15,19 @@ from quadrants.evidence import numerics
 from quadrants.evidence.operators import Operators
 from quadrants.ir.types import ScalarType, f64, i64, promote, scalar_types, u1
 
-__all__ = ["Defaults", "OracleError", "Scalar", "apply", "apply_unary", "cast", "compare", "defaults", "lift", "settle"]
+__all__ = [
+    "Defaults",
+    "OracleError",
+    "Scalar",
+    "apply",
+    "apply_unary",
+    "as_float",
+    "cast",
+    "compare",
+    "defaults",
+    "lift",
+    "settle",
+]
 
 
 class OracleError(Exception):
@@ -179,7 +191,7 @@ def _as_number(scalar: Scalar) -> Scalar:
     return Scalar(i64, np.int64(scalar.value), weak=True) if scalar.dtype is u1 else scalar
 
 
-def _as_float(scalar: Scalar) -> Scalar:
+def as_float(scalar: Scalar) -> Scalar:
     """Integers become the default float (weak ones a weak float)."""
     if scalar.dtype.kind == "f":
         return scalar
@@ -193,7 +205,7 @@ def apply(name: str, left: Any, right: Any) -> Scalar:
     if name not in _LOGICAL or not (a.dtype is u1 and b.dtype is u1):
         a, b = _as_number(a), _as_number(b)
     if name in ("div", "atan2", "hypot", "copysign") and a.dtype.kind != "f" and b.dtype.kind != "f":
-        a, b = _as_float(a), _as_float(b)
+        a, b = as_float(a), as_float(b)
     if name == "pow":
         return _power(a, b, right)
     dtype, weak, x, y = meet(a, b)
@@ -206,7 +218,7 @@ def _power(base: Scalar, exponent: Scalar, written: Any) -> Scalar:
     """An integer to a negative literal power is a float; to a negative power of run time it is an error."""
     if base.dtype.kind != "f" and exponent.dtype.kind != "f":
         if type(written) is int and written < 0:
-            base = _as_float(base)
+            base = as_float(base)
         elif exponent.value < 0:
             raise OracleError("an integer to the power of a negative integer that is only known at run time")
     dtype, weak, x, y = meet(base, exponent)
@@ -229,5 +241,5 @@ def apply_unary(name: str, operand: Any) -> Scalar:
         return Scalar(u1, np.logical_not(scalar.value))
     scalar = _as_number(scalar)
     if name in _FLOAT_ONLY:
-        scalar = _as_float(scalar)
+        scalar = as_float(scalar)
     return Scalar(scalar.dtype, numerics.unary(name, scalar.dtype, scalar.value), scalar.weak)

@@ -271,8 +271,8 @@ def elementwise(function: Callable[..., Any], *operands: Any) -> Any:
 
 
 def matrix_product(left: Tensor, right: Tensor) -> Any:
-    """left @ right for matrices and vectors; the sum runs in the order of the inner axis."""
-    if left.shape[-1] != right.shape[0] or len(left.shape) + len(right.shape) == 2:
+    """left @ right for matrices and vectors; the sum runs in the order of the inner axis. Two vectors give a number."""
+    if left.shape[-1] != right.shape[0]:
         raise OracleError(f"no matrix product of shapes {left.shape} and {right.shape}")
     rows = left.shape[0] if len(left.shape) == 2 else 1
     columns = right.shape[1] if len(right.shape) == 2 else 1
@@ -281,7 +281,8 @@ def matrix_product(left: Tensor, right: Tensor) -> Any:
     for row, column in itertools.product(range(rows), range(columns)):
         products = [left.items[row * inner + k] * right.items[k * columns + column] for k in range(inner)]
         items.append(fold(lambda a, b: a + b, products))
-    return Tensor(left.shape[:-1] + right.shape[1:], items)
+    shape = left.shape[:-1] + right.shape[1:]
+    return Tensor(shape, items) if shape else items[0]
 
 
 def fold(function: Callable[[Any, Any], Any], items: Iterable[Any]) -> Any:
