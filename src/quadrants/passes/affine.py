@@ -200,11 +200,15 @@ class Forms:
             return value
 
     def size(self, array: Value, axis: int) -> Form:
-        """The size of an array's axis, whether the function asks for it or not."""
+        """The size of an array's axis."""
+        return Form.of(self.size_of(array, axis))
+
+    def size_of(self, array: Value, axis: int) -> Value:
+        """The variable that stands for the size of an array's axis, whether the function asks for it or not."""
         op = Op("dim", (array,), (i64,), {"axis": axis})
         value = self._canonical(op.results[0], op)
         self.nest.home.setdefault(value, self.nest.home.get(array))
-        return Form.of(value)
+        return value
 
     def learn_loop(self, loop: Op) -> None:
         """Takes in a `for` that is new, or that has new bounds."""

@@ -116,23 +116,26 @@ def proper(access: Access, space: Space) -> Dims:
     around = (*reversed(access.loops), space.loop)
     return tuple(
         [
-            dim if dim is None or never_negative(dim, access.array, axis, around, space.forms) else None
+            dim
+            if dim is None or never_negative(dim, space.forms.size_of(access.array, axis), around, space.forms)
+            else None
             for axis, dim in enumerate(access.dims)
         ]
     )
 
 
-def never_negative(index: Form, array: Value, axis: int, around: Sequence[Op], forms: Forms) -> bool:
-    """Whether an index is surely >= 0 in the loops around it, given that the axis indexed has an element."""
-    (size,) = forms.size(array, axis).atoms()
+def never_negative(index: Form, size: Value | None, around: Sequence[Op], forms: Forms) -> bool:
+    """Whether a form is surely >= 0 in the loops around it, given that `size` is at least 1."""
     if forms.at_least(_at_least_one(index, size), 0):
         return True
     least = forms.extreme(index, around, False)
     return least is not None and forms.at_least(_at_least_one(least, size), 0)
 
 
-def _at_least_one(form: Form, size: Value) -> Form:
+def _at_least_one(form: Form, size: Value | None) -> Form:
     """A form that is below `form` only if size < 1."""
+    if size is None:
+        return form
     factor = form.coefficient(size)
     number = factor.constant if factor is not None else None
     return form.without(size).shifted(number) if number is not None and number > 0 else form

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from quadrants.ir.nodes import Op, Value
+from collections.abc import Callable
+
+from quadrants.ir.nodes import Block, Op, Value
 from quadrants.ir.types import ScalarType, u1
 from quadrants.passes.affine import ZERO, Form, Forms
 from quadrants.passes.dependence import never_negative
@@ -23,7 +25,7 @@ class Facts:
 
     def __init__(self, forms: Forms) -> None:
         self._forms = forms
-        self._shown_before: dict[tuple[Form, Value, int], bool] = {}
+        self._shown_before: dict[tuple[Form, Value | None], bool] = {}
         self.known: list[tuple[Form, set[Value]]] = []
         self.loops: list[Op] = []
 
@@ -32,7 +34,18 @@ class Facts:
         self.loops.append(loop)
         self._shown_before.clear()
         for low, high in zip(lows(loop), highs(loop)):
-            self._learn(self._forms.of(high).plus(self._forms.of(low), -1).shifted(-1))
+            self.learn(self._forms.of(high).plus(self._forms.of(low), -1).shifted(-1))
+
+    def branch(self, op: Op, visit: Callable[[Block], None]) -> None:
+        """Visits the regions of an `if`, each with what its condition says; what the ones that leave say stays known."""
+        for region, holds in zip(op.regions, (True, False)):
+            mark = self.mark()
+            self.assume(op.operands[0], holds)
+            visit(region)
+            self.forget(mark)
+        for region, holds in zip(op.regions, (True, False)):
+            if region.ops[-1].kind != "yield":
+                self.assume(op.operands[0], not holds)
 
     def assume(self, condition: Value, holds: bool) -> None:
         """Learns from a condition that holds, or does not."""
@@ -62,15 +75,16 @@ class Facts:
     def _compare(self, kind: str, left: Form, right: Form) -> None:
         difference = left.plus(right, -1)
         if kind in ("ge", "eq"):
-            self._learn(difference)
+            self.learn(difference)
         if kind in ("le", "eq"):
-            self._learn(difference.scaled(-1))
+            self.learn(difference.scaled(-1))
         if kind == "gt":
-            self._learn(difference.shifted(-1))
+            self.learn(difference.shifted(-1))
         if kind == "lt":
-            self._learn(difference.scaled(-1).shifted(-1))
+            self.learn(difference.scaled(-1).shifted(-1))
 
-    def _learn(self, form: Form) -> None:
+    def learn(self, form: Form) -> None:
+        """Takes a form to be >= 0."""
         if form.constant is None and len(self.known) < _MOST_FACTS:
             self.known.append((form, form.atoms()))
             self._shown_before.clear()
@@ -88,40 +102,40 @@ class Facts:
 
     def not_negative(self, index: Form, array: Value, axis: int) -> bool:
         """Whether an index of an array's axis surely does not count from the end."""
-        key = (index, array, axis)
+        return self.holds(index, self._forms.size_of(array, axis))
+
+    def holds(self, form: Form, size: Value | None = None) -> bool:
+        """Whether a form is surely >= 0, given that `size` is at least 1."""
+        key = (form, size)
         found = self._shown_before.get(key)
         if found is None:
-            found = self._shown_before[key] = self._shown(index, array, axis, 0)
+            found = self._shown_before[key] = self._shown(form, size, 0)
         return found
 
-    def _shown(self, index: Form, array: Value, axis: int, depth: int) -> bool:
+    def _shown(self, form: Form, size: Value | None, depth: int) -> bool:
         around = self.loops[::-1]
-        if never_negative(index, array, axis, around, self._forms):
+        if never_negative(form, size, around, self._forms):
             return True
-        atoms = index.atoms()
+        atoms = form.atoms()
         for fact, used in self.known:
-            if not atoms.isdisjoint(used) and never_negative(index.plus(fact, -1), array, axis, around, self._forms):
+            if not atoms.isdisjoint(used) and never_negative(form.plus(fact, -1), size, around, self._forms):
                 return True
         if depth >= _DEEPEST:
             return False
         for atom in atoms:
             op = atom.owner
             if type(op) is Op and op.kind in _BOUNDS:
-                factor = index.coefficient(atom)
-                if (
-                    factor is not None
-                    and (factor.constant or 0) > 0
-                    and self._through(index, atom, op, array, axis, depth)
-                ):
+                factor = form.coefficient(atom)
+                if factor is not None and (factor.constant or 0) > 0 and self._through(form, atom, op, size, depth):
                     return True
         return False
 
-    def _through(self, index: Form, atom: Value, op: Op, array: Value, axis: int, depth: int) -> bool:
+    def _through(self, form: Form, atom: Value, op: Op, size: Value | None, depth: int) -> bool:
         """Whether bounds of what an operation gives show it."""
 
         def shown(bound: Form) -> bool:
-            replaced = index.replaced(atom, bound)
-            return replaced is not None and self._shown(replaced, array, axis, depth + 1)
+            replaced = form.replaced(atom, bound)
+            return replaced is not None and self._shown(replaced, size, depth + 1)
 
         operands = [self._forms.of(operand) for operand in op.operands if _is_index(operand)]
         if op.kind in ("min", "select"):
@@ -132,7 +146,7 @@ class Facts:
             return shown(ZERO)
         # Law: a mod b has b's sign; a // b is not negative if neither a nor b is.
         needed = operands[1:] if op.kind == "mod" else operands
-        return all(self._shown(form, array, axis, depth + 1) for form in needed) and shown(ZERO)
+        return all(self._shown(part, size, depth + 1) for part in needed) and shown(ZERO)
 
 
 _BOUNDS = frozenset({"min", "max", "select", "abs", "mod", "floordiv"})

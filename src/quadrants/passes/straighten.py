@@ -6,6 +6,8 @@ take part it contributes what changes nothing.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from quadrants.ir.nodes import Block, Function, Module, Op, Value
 from quadrants.ir.ops import OPS
 from quadrants.ir.types import MatrixType, ScalarType, Type, scalar_of
@@ -39,6 +41,21 @@ def _innermost(block: Block) -> list[Op]:
             found.append(op)
         found += inside
     return found
+
+
+class _Idle(NamedTuple):
+    """What a step of a kind leaves a version as it is with."""
+
+    kind: str
+
+
+class _Parts(NamedTuple):
+    """Two versions as steps of one kind from a common version: what each branch adds, and its step if it has one."""
+
+    version: Value
+    kind: str
+    values: tuple[Value | _Idle, Value | _Idle]
+    steps: tuple[Op | None, Op | None]
 
 
 class _Straightener:
@@ -79,6 +96,8 @@ class _Straightener:
             if op.kind == "if" and self._can_go(op):
                 out += self._without(op)
                 self.context.count("conditions straightened")
+            elif op.kind == "if" and op.results:
+                out += [op, *self._behind(op)]
             elif op.kind == "select" and op.results[0] in self.versions:
                 out += self._chosen(op.operands[0], op.results[0], op.operands[1], op.operands[2], op)
             else:
@@ -105,16 +124,72 @@ class _Straightener:
 
     def _chosen(self, condition: Value, result: Value, yes: Value, no: Value, op: Op) -> list[Op]:
         """The operations that give `result` as the choice between two values."""
-        for version, step, holds in ((no, yes.owner, True), (yes, no.owner, False)):
-            if type(step) is Op and self._steps_from(step, version):
-                idle = Op("constant", (), (version.type,), None, (), op.location)
-                idle.attributes = {"type": version.type, "value": _idle(step.kind, version.type)}
-                value, none = step.operands[1 - step.operands.index(version)], idle.results[0]
-                pair = (value, none) if holds else (none, value)
-                part = Op("select", (condition, *pair), (version.type,), None, (), op.location)
-                last = Op(step.kind, (version, part.results[0]), (), step.attributes, (), step.location)
-                return [idle, part, self._giving(last, result)]
-        return [self._giving(Op("select", (condition, yes, no), (), None, (), op.location), result)]
+        parts = self._parts(yes, no)
+        if parts is None:
+            return [self._giving(Op("select", (condition, yes, no), (), None, (), op.location), result)]
+        idle: list[Op] = []
+        pair = [
+            value if isinstance(value, Value) else self._constant(value, result.type, op, idle)
+            for value in parts.values
+        ]
+        part = Op("select", (condition, *pair), (result.type,), None, (), op.location)
+        return [*idle, part, self._step(parts, part.results[0], result)]
+
+    def _behind(self, op: Op) -> list[Op]:
+        """The steps at the end of the branches of an `if` that must stay, moved behind it."""
+        ends = [region.ops[-1] for region in op.regions]
+        if any(end.kind != "yield" for end in ends):
+            return []
+        out: list[Op] = []
+        for position, result in enumerate(op.results):
+            parts = self._parts(ends[0].operands[position], ends[1].operands[position])
+            if parts is None or not all(self._ends_in(step, region) for step, region in zip(parts.steps, op.regions)):
+                continue
+            for region, step, value in zip(op.regions, parts.steps, parts.values):
+                self._yield_part(region, position, step, value, op)
+            part = Value(result.type, op)
+            op.results[position] = part
+            out.append(self._step(parts, part, result))
+            self.context.count("conditions straightened")
+        return out
+
+    def _ends_in(self, step: Op | None, region: Block) -> bool:
+        """Whether a step stands in a branch itself and is but handed on by it."""
+        return step is None or (step in region.ops and len(self.nest.users.get(step.results[0], ())) == 1)
+
+    def _yield_part(self, region: Block, position: int, step: Op | None, value: Value | _Idle, op: Op) -> None:
+        end = region.ops.pop()
+        if step is not None:
+            region.ops.remove(step)
+        given = value if isinstance(value, Value) else self._constant(value, op.results[position].type, op, region.ops)
+        end.operands = (*end.operands[:position], given, *end.operands[position + 1 :])
+        region.ops.append(end)
+
+    def _parts(self, yes: Value, no: Value) -> _Parts | None:
+        """What two versions add to one common version, if both are it or one step from it."""
+        for version in (no, yes, *self._sources(yes)):
+            one, other = self._part(yes, version), self._part(no, version)
+            if one is None or other is None or (one[1] is None and other[1] is None):
+                continue
+            kinds = {step.kind for _, step in (one, other) if step is not None}
+            if len(kinds) == 1:
+                kind = kinds.pop()
+                values = tuple([_Idle(kind) if value is None else value for value in (one[0], other[0])])
+                return _Parts(version, kind, (values[0], values[1]), (one[1], other[1]))
+        return None
+
+    def _sources(self, value: Value) -> list[Value]:
+        step = value.owner
+        return [operand for operand in step.operands if operand in self.versions] if type(step) is Op else []
+
+    def _part(self, value: Value, version: Value) -> tuple[Value | None, Op | None] | None:
+        """What a value adds to a version, and by which step: (None, None) if it is the version."""
+        if value is version:
+            return None, None
+        step = value.owner
+        if type(step) is not Op or not self._steps_from(step, version):
+            return None
+        return step.operands[1 - step.operands.index(version)], step
 
     def _steps_from(self, step: Op, version: Value) -> bool:
         """Whether an operation makes the next version of exactly this one."""
@@ -123,6 +198,15 @@ class _Straightener:
         if type(version.type) is MatrixType:
             return False
         return step.operands[0] is version or (step.kind != "sub" and step.operands[1] is version)
+
+    def _step(self, parts: _Parts, part: Value, result: Value) -> Op:
+        step = next(step for step in parts.steps if step is not None)
+        return self._giving(Op(parts.kind, (parts.version, part), (), step.attributes, (), step.location), result)
+
+    def _constant(self, idle: _Idle, type_: Type, op: Op, out: list[Op]) -> Value:
+        constant = Op("constant", (), (type_,), {"type": type_, "value": _idle(idle.kind, type_)}, (), op.location)
+        out.append(constant)
+        return constant.results[0]
 
     def _giving(self, op: Op, result: Value) -> Op:
         result.owner = op

@@ -1,27 +1,18 @@
 """Removes `wrap`: indices that may count from the end are proved not to, or made to count from the start.
-
-An innermost loop whose counter less a constant is an index is cut where that index stops being negative, so that the
-long part needs no test and stays a plain stream of memory. What is left is a select.
+What cannot be proved, by the loops and conditions around it, is a select.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Block, Function, Module, Op, Value
-from quadrants.passes.affine import Form, Forms
-from quadrants.passes.clone import clone_ops
+from quadrants.passes.affine import Forms
 from quadrants.passes.context import PassContext
 from quadrants.passes.facts import Facts
 from quadrants.passes.memory import ARRAY_POSITION
-from quadrants.passes.nest import Nest, counters, highs, inits, lows
-from quadrants.passes.structure import count_ops, loop_jumps
+from quadrants.passes.nest import Nest
 
 __all__ = ["run"]
-
-_LARGEST_CUT = 300
-_FARTHEST = 8
 
 
 def run(module: Module, context: PassContext) -> None:
@@ -67,10 +58,9 @@ class _Unwrapper:
                 if op.attribute("wrap"):
                     self._access(op, out)
             elif kind == "for":
-                out += self._loop(op)
-                continue
+                self._loop(op)
             elif kind == "if":
-                self._branch(op, self.block)
+                self.facts.branch(op, self.block)
             elif op.regions:
                 for region in op.regions:
                     self.block(region)
@@ -80,91 +70,11 @@ class _Unwrapper:
         while len(self.made) > made:
             self.made.popitem()
 
-    def _branch(self, op: Op, visit: Callable[[Block], None]) -> None:
-        """Visits the regions of an `if`, each with what its condition says; what the ones that leave say stays known."""
-        for region, holds in zip(op.regions, (True, False)):
-            mark = self.facts.mark()
-            self.facts.assume(op.operands[0], holds)
-            visit(region)
-            self.facts.forget(mark)
-        for region, holds in zip(op.regions, (True, False)):
-            if region.ops[-1].kind != "yield":
-                self.facts.assume(op.operands[0], not holds)
-
-    def _loop(self, loop: Op) -> list[Op]:
-        """Treats a loop; gives what stands in its place."""
-        before: list[Op] = []
-        if _is_innermost(loop) and _wraps(loop.regions[0]):
-            border = self._border(loop)
-            if border is not None and self.context.permit():
-                before = self._cut(loop, border)
-                self.context.count("loops cut at a border")
+    def _loop(self, loop: Op) -> None:
         mark = self.facts.mark()
         self.facts.enter(loop)
         self.block(loop.regions[0])
         self.facts.forget(mark)
-        return [*before, loop]
-
-    def _border(self, loop: Op) -> int | None:
-        """Where all indices made of the last counter and a constant stop being negative; None if there is no need."""
-        if count_ops(loop.regions[0]) > _LARGEST_CUT or any(
-            jump.kind == "break" for jump in loop_jumps(loop.regions[0])
-        ):
-            return None
-        mark = self.facts.mark()
-        self.facts.enter(loop)
-        found: list[int] = []
-        self._distances(loop.regions[0], counters(loop)[-1], found)
-        self.facts.forget(mark)
-        return max(found, default=None)
-
-    def _distances(self, block: Block, counter: Value, found: list[int]) -> None:
-        mark = self.facts.mark()
-        for op in block.ops:
-            if op.kind == "if":
-                self._branch(op, lambda region: self._distances(region, counter, found))
-            elif op.kind in ARRAY_POSITION and op.attribute("wrap"):
-                array, indices = _place(op)
-                for axis, index in enumerate(map(self.forms.of, indices)):
-                    distance = self._distance(index, counter)
-                    if distance and not self.facts.not_negative(index, array, axis):
-                        found.append(distance)
-        self.facts.forget(mark)
-
-    def _distance(self, index: Form, counter: Value) -> int:
-        """The counter's value from which on an index is surely not negative, 0 where that is not worth a cut."""
-        factor = index.coefficient(counter)
-        if factor is None or factor.constant != 1:
-            return 0
-        rest = self.forms.lower_bound(index.without(counter))
-        return -rest if rest is not None and -_FARTHEST <= rest < 0 else 0
-
-    def _cut(self, loop: Op, border: int) -> list[Op]:
-        """Makes two loops of one: a copy up to the border, `loop` itself from there on; gives what stands before `loop`."""
-        block = Block()
-        builder = Builder(block, loop.location)
-        rank: int = loop.attribute("rank")
-        low, high = lows(loop)[-1], highs(loop)[-1]
-        start = builder.max(low, builder.index(border))
-        stop = builder.min(start, high)
-        values: dict[Value, Value] = {}
-        (first,) = clone_ops([loop], values)
-        first.operands = (*lows(loop), *highs(loop)[:-1], stop, *inits(loop))
-        if rank == 1 and first.attributes is not None:
-            for name in ("parallel", "reductions", "chunk", "cost", "scatter"):
-                first.attributes.pop(name, None)
-        loop.operands = (*lows(loop)[:-1], start, *highs(loop), *first.results)
-        self._forget_start(loop, first)
-        mark = self.facts.mark()
-        self.facts.enter(first)
-        self.block(first.regions[0])
-        self.facts.forget(mark)
-        return [*block.ops, first]
-
-    def _forget_start(self, loop: Op, first: Op) -> None:
-        """The loop's counter starts elsewhere; the copy's counters are new."""
-        self.forms.learn_loop(first)
-        self.forms.learn_loop(loop)
 
     def _access(self, op: Op, out: list[Op]) -> None:
         """Makes the indices of one access count from the start."""
@@ -213,13 +123,3 @@ class _Unwrapper:
 def _place(op: Op) -> tuple[Value, tuple[Value, ...]]:
     position = ARRAY_POSITION[op.kind]
     return op.operands[position], op.operands[position + 1 :]
-
-
-def _is_innermost(loop: Op) -> bool:
-    pending = list(loop.regions)
-    while pending:
-        for op in pending.pop().ops:
-            if op.kind in ("for", "while"):
-                return False
-            pending += op.regions
-    return True
