@@ -21,15 +21,39 @@ __all__ = ["run"]
 def run(module: Module, context: PassContext) -> None:
     """Replaces inductions and last values of the `for`s of all functions."""
     for function in module.functions.values():
-        if _has_carried(function.body):
+        loops: list[Op] = []
+        used: set[Value] = set()
+        _look(function.body, loops, used)
+        if any(_is_candidate(loop, used) for loop in loops):
             _Inductions(function, context).block(function.body)
 
 
-def _has_carried(block: Block) -> bool:
+def _look(block: Block, loops: list[Op], used: set[Value]) -> None:
+    """Collects the loops that carry values, and all values that something uses."""
     for op in block.ops:
-        if op.regions and ((op.kind == "for" and op.results) or any(map(_has_carried, op.regions))):
-            return True
+        used.update(op.operands)
+        if op.regions:
+            if op.kind == "for" and op.results:
+                loops.append(op)
+            for region in op.regions:
+                _look(region, loops, used)
+
+
+def _is_candidate(loop: Op, used: set[Value]) -> bool:
+    """Whether a loop may carry an induction: what is not used, or is handed on with something added."""
+    end = loop.regions[0].ops[-1]
+    if end.kind != "yield":
+        return False
+    for argument, value in zip(carried_arguments(loop), end.operands):
+        owner = value.owner
+        if argument not in used or (type(owner) is Op and owner.kind in ("add", "sub") and argument in owner.operands):
+            if argument not in used or _is_whole(argument):
+                return True
     return False
+
+
+def _is_whole(value: Value) -> bool:
+    return type(value.type) is ScalarType and value.type.is_integer
 
 
 class _Inductions:
@@ -87,7 +111,7 @@ class _Inductions:
     def _step(self, loop: Op, argument: Value, handed_on: Value) -> tuple[str, Value, list[Op]] | None:
         """The invariant that an integer is advanced by: (operation, invariant, what computes it within the loop)."""
         op = handed_on.owner
-        fits = type(argument.type) is ScalarType and argument.type.is_integer and loop.attribute("rank") == 1
+        fits = _is_whole(argument) and loop.attribute("rank") == 1
         if not fits or type(op) is not Op or op.kind not in ("add", "sub") or argument not in op.operands:
             return None
         place = op.operands.index(argument)

@@ -25,8 +25,8 @@ _KINDS = frozenset({"add", "sub", "mul", "min", "max", "bit_and", "bit_or", "bit
 def run(module: Module, context: PassContext) -> None:
     """Straightens the reductions of the innermost loops of all functions; stage `tasks`."""
     for function in module.functions.values():
-        loops = _innermost(function.body)
-        if any(loop.results for loop in loops):
+        loops = [loop for loop in _innermost(function.body) if loop.results and _chooses(loop.regions[0])]
+        if loops:
             straightener = _Straightener(function, context)
             for loop in loops:
                 straightener.loop(loop)
@@ -41,6 +41,11 @@ def _innermost(block: Block) -> list[Op]:
             found.append(op)
         found += inside
     return found
+
+
+def _chooses(block: Block) -> bool:
+    """Whether a value is chosen by a condition in a block."""
+    return any(op.kind == "select" or (op.kind == "if" and op.results) for op in block.ops)
 
 
 class _Idle(NamedTuple):

@@ -46,9 +46,14 @@ def run(module: Module, context: PassContext) -> None:
 
 
 def _carries(block: Block) -> bool:
+    """Whether a loop in a block carries floats, or anything in parallel."""
     for op in block.ops:
-        if op.regions and ((op.kind == "for" and op.results) or any(_carries(region) for region in op.regions)):
-            return True
+        if op.regions:
+            if op.kind == "for" and op.results:
+                if op.attribute("parallel") or any(scalar_of(value.type).is_float for value in op.results):
+                    return True
+            if any(_carries(region) for region in op.regions):
+                return True
     return False
 
 
