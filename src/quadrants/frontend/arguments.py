@@ -46,6 +46,20 @@ class Argument:
             type_.scalar, type_.rank, tuple(as_numpy(self.value).shape[type_.rank - static :]), type_.layout
         )
 
+    def without_memory(self) -> Argument:
+        """An argument that specialises a kernel in the same way, and keeps no array alive."""
+        other = Argument(self.kind, self.key, self.type, self.value)
+        other.weak, other.array_kind, other.domain, other.offset = self.weak, self.array_kind, self.domain, self.offset
+        other.names = self.names
+        other.children = [child.without_memory() for child in self.children]
+        if self.kind == "array":
+            array = as_numpy(self.value)
+            buffer = (bytearray if array.flags.writeable else bytes)(array.itemsize)
+            other.value = np.ndarray(array.shape, array.dtype, buffer, strides=[0] * array.ndim)
+        elif self.kind != "static":
+            other.value = None
+        return other
+
     def leaves(self) -> list[Argument]:
         """The parts that are parameters of the kernel, in order."""
         if self.kind == "sequence":

@@ -80,7 +80,7 @@ def _unpack(walker: Walker, target: ast.Tuple | ast.List, binding: Binding) -> N
 
 
 def _settled(walker: Walker, item: Binding, node: ast.AST) -> Binding:
-    return walker.load(item, node) if type(item) is Array and item.prefix and not item.is_view else item
+    return walker.load(item, node) if type(item) is Array and item.is_element else item
 
 
 def unpacked(walker: Walker, binding: Binding, node: ast.AST) -> list[Binding]:
@@ -316,7 +316,7 @@ def augmented(walker: Walker, node: ast.AugAssign) -> None:
     kind = BINARY[type(node.op)]
     if isinstance(node.target, ast.Name):
         owner = walker.lookup(node.target.id, node.target)
-        if type(owner) is Array and (owner.is_view or not owner.prefix):
+        if type(owner) is Array and (owner.is_view or not owner.indexed):
             _update_view(walker, owner, node, kind, value)
             return
         walker.bind(node.target.id, numbers.binary(walker, kind, owner, value, node), node.target)
@@ -331,7 +331,7 @@ def augmented(walker: Walker, node: ast.AugAssign) -> None:
 
 def _update_view(walker: Walker, owner: Array, node: ast.AugAssign, kind: str, value: Binding) -> None:
     left = owner.type.rank - len(owner.prefix)
-    if not owner.prefix:
+    if not owner.indexed:
         raise walker.error(
             node,
             "whole-array arithmetic is not computed in a kernel",

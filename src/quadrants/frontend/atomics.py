@@ -19,7 +19,7 @@ __all__ = ["atomic", "compare_exchange"]
 
 
 def _place(walker: Walker, target: ast.expr | None, binding: Binding, node: ast.AST) -> Element | Component | str:
-    if type(binding) is Array and binding.prefix:
+    if type(binding) is Array and binding.indexed:
         return Element(binding)
     if isinstance(target, ast.Name) and type(binding) is not Array:
         return target.id

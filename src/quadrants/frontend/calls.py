@@ -76,18 +76,31 @@ def call(walker: Walker, node: ast.Call) -> Binding:
 _STATIC_CONTEXT = frozenset({"static", "static_assert", "static_print"})
 
 
+def _reads_early(node: ast.Call) -> bool:
+    """Whether elements among the arguments are read as they stand, since a later argument calls something that may
+    write them; the target of an atomic stays a target."""
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    if name.startswith("atomic_") or name == "volatile_load":
+        return False
+    return any(isinstance(child, ast.Call) for part in node.args[1:] for child in ast.walk(part))
+
+
 def _arguments(walker: Walker, node: ast.Call) -> Arguments:
     from quadrants.frontend.assign import unpacked
 
     positional: list[Binding] = []
     nodes: list[ast.expr | None] = []
+    early = _reads_early(node)
     for part in node.args:
         if isinstance(part, ast.Starred):
             items = unpacked(walker, evaluate(walker, part.value), part)
             positional.extend(items)
             nodes.extend([None] * len(items))
         else:
-            positional.append(evaluate(walker, part))
+            binding = evaluate(walker, part)
+            if early and type(binding) is Array and binding.is_element:
+                binding = walker.load(binding, part)
+            positional.append(binding)
             nodes.append(part)
     keywords: dict[str, Binding] = {}
     for keyword in node.keywords:
@@ -292,7 +305,16 @@ def flatten(walker: Walker, binding: Binding, node: ast.AST, weak_numbers: bool)
         return ("run", run.type, run.weak), [run.value]
     if kind is Array:
         array: Any = binding
-        return ("array", array.type, array.kind, array.domain, array.offset, len(array.prefix), array.origin), [
+        return (
+            "array",
+            array.type,
+            array.kind,
+            array.domain,
+            array.offset,
+            len(array.prefix),
+            array.origin,
+            array.indexed,
+        ), [
             array.value,
             *array.prefix,
         ]
@@ -339,7 +361,7 @@ def rebuild(binding: Binding, key: Any, values: Any) -> Binding:
         array: Any = binding
         value = next(values)
         prefix = tuple(next(values) for _ in array.prefix)
-        return Array(value, array.kind, array.domain, prefix, array.offset, array.origin, array.example)
+        return Array(value, array.kind, array.domain, prefix, array.offset, array.origin, array.example, array.indexed)
     if kind == "sequence":
         items = [rebuild(item, part, values) for item, part in zip(binding.items, key[3])]  # type: ignore[attr-defined]
         return Sequence(items, binding.is_list, binding.names)  # type: ignore[attr-defined]

@@ -201,7 +201,7 @@ class Compilation:
                 found=f"{len(array.prefix)} indices of {array.type.rank}",
                 kind=QuadrantsTypeError,
             )
-        if not array.prefix:
+        if not array.indexed:
             raise walker.error(
                 node,
                 "whole-array arithmetic is not computed in a kernel",

@@ -65,17 +65,23 @@ def _name(walker: Walker, node: ast.Name) -> Binding:
 
 
 def _binary(walker: Walker, node: ast.BinOp) -> Binding:
-    left, right = evaluate(walker, node.left), evaluate(walker, node.right)
+    left = _settled(walker, evaluate(walker, node.left), node.left)
+    right = evaluate(walker, node.right)
     walker.at(node)
     return numbers.binary(
         walker, BINARY[type(node.op)], _operand(walker, left, node), _operand(walker, right, node), node
     )
 
 
+def _settled(walker: Walker, binding: Binding, node: ast.AST) -> Binding:
+    """An element's value, read now: what is evaluated next may write it."""
+    return walker.load(binding, node) if type(binding) is Array and binding.is_element else binding
+
+
 def _operand(walker: Walker, binding: Binding, node: ast.AST) -> Binding:
     if type(binding) is Static and protocol.is_array(binding.value):
         raise _whole_array(walker, walker.compilation.array_of(walker, binding.value, node), node)
-    if type(binding) is Array and not binding.prefix and binding.domain > 0:
+    if type(binding) is Array and not binding.indexed:
         raise _whole_array(walker, binding, node)
     return binding
 
@@ -104,12 +110,12 @@ def _unary(walker: Walker, node: ast.UnaryOp) -> Binding:
 
 def _compare(walker: Walker, node: ast.Compare) -> Binding:
     """Chains compare each operand once and stop at the first that fails."""
-    left = evaluate(walker, node.left)
+    left = _settled(walker, evaluate(walker, node.left), node.left)
     result: Binding | None = None
     for operator, right_node in zip(node.ops, node.comparators):
         if result is not None and type(result) is Static and not result.value:
             return result
-        right = evaluate(walker, right_node)
+        right = _settled(walker, evaluate(walker, right_node), right_node)
         walker.at(node)
         found = _one_comparison(walker, operator, left, right, node)
         result = found if result is None else _both(walker, result, found, node)
@@ -331,7 +337,7 @@ def swizzle(walker: Walker, base: Binding, positions: list[int], node: ast.AST) 
     """Components of a vector by letters: one is a number, several a vector."""
     if type(base) is Array:
         left = base.type.rank - len(base.prefix)
-        if left == 1 and base.prefix:
+        if left == 1 and base.indexed:
             from quadrants.frontend.assign import component_of, element_value_type
 
             array, type_ = element_value_type(walker, base, node)
@@ -501,7 +507,7 @@ def _sliced(walker: Walker, array: Array, indices: list[Binding], node: ast.AST)
     if done + first < array.domain and array.kind != "numpy":
         raise walker.error(node, "fields are not sliced in a kernel", hint="loop over the indices")
     head = partial(walker, array, indices[:first], node) if first else array
-    if not head.prefix:  # type: ignore[attr-defined]
+    if not head.indexed:  # type: ignore[attr-defined]
         raise walker.error(
             node, "whole arrays are not sliced in a kernel", hint="loop over the indices, or slice before the call"
         )
@@ -553,12 +559,8 @@ def _elements(walker: Walker, nodes: list[ast.expr]) -> list[Binding]:
         if isinstance(part, ast.Starred):
             items.extend(unpacked(walker, evaluate(walker, part.value), part))
         else:
-            items.append(_copied(walker, evaluate(walker, part), part))
+            items.append(_settled(walker, evaluate(walker, part), part))
     return items
-
-
-def _copied(walker: Walker, binding: Binding, node: ast.AST) -> Binding:
-    return walker.load(binding, node) if type(binding) is Array and binding.prefix and not binding.is_view else binding
 
 
 def _comprehension(walker: Walker, node: ast.ListComp | ast.GeneratorExp) -> Binding:
@@ -570,7 +572,7 @@ def _comprehension(walker: Walker, node: ast.ListComp | ast.GeneratorExp) -> Bin
 
     def run(generators: list[ast.comprehension]) -> None:
         if not generators:
-            items.append(_copied(walker, evaluate(walker, node.elt), node.elt))
+            items.append(_settled(walker, evaluate(walker, node.elt), node.elt))
             return
         generator = generators[0]
         iterated = evaluate(walker, generator.iter)

@@ -76,7 +76,7 @@ def _converted(walker: Walker, function: types.FunctionType, name: str, binding:
         from quadrants.ir.types import matrix_type
 
         return Run(numbers.convert(walker, binding, matrix_type(scalar, wish.shape), node))
-    if scalar is None or (type(binding) is Array and not binding.prefix):
+    if scalar is None or (type(binding) is Array and not binding.indexed):
         return binding
     return Run(numbers.coerce(walker, binding, numbers.to_run(walker, binding, node), scalar))
 

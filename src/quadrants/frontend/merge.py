@@ -42,7 +42,7 @@ def same_static(left: Binding, right: Binding) -> bool:
     if type(left) is Slot and type(right) is Slot:
         return left.memory is right.memory
     if type(left) is Array and type(right) is Array:
-        return left.value is right.value and left.prefix == right.prefix
+        return left.value is right.value and left.prefix == right.prefix and left.indexed == right.indexed
     if type(left) is Sequence and type(right) is Sequence:
         return len(left.items) == len(right.items) and all(map(same_static, left.items, right.items))
     return False
@@ -169,7 +169,7 @@ def _is_value(walker: Walker, binding: Binding) -> bool:
         )
     if type(binding) is Sequence:
         return all(_is_value(walker, item) for item in binding.items) and bool(binding.items)
-    return type(binding) is Array and len(binding.prefix) > 0
+    return type(binding) is Array and binding.indexed
 
 
 def unify(walker: Walker, bindings: list[Binding], node: ast.AST) -> tuple[Type, bool]:

@@ -66,7 +66,7 @@ def _array_member(walker: Walker, base: Array, name: str, node: ast.AST) -> Bind
         for axis in range(done, base.domain):
             size = numbers.binary(walker, "mul", size, axis_size(walker, base, axis), node)
         return size
-    if base.is_view and base.prefix and name in _METHODS:
+    if base.is_view and base.indexed and name in _METHODS:
         method = _METHODS[name]
         return BoundMethod(
             base,
@@ -224,9 +224,7 @@ def _by_library(name: str) -> Method:
     def method(walker: Walker, run: Run, arguments: Arguments, node: ast.AST) -> Binding:
         from quadrants.frontend.functions import library_function
 
-        # Determinants up to 4 by 4 are sums of products, which integers have; what eliminates needs floats.
-        exact = name == "determinant" and _square(walker, run, node, name) <= 4
-        operand = run if exact else numbers.as_float(walker, run, node)
+        operand = numbers.as_float(walker, run, node)
         _square(walker, operand, node, name)
         return library_function(walker, name, Arguments([operand], {}, [None]), node)
 

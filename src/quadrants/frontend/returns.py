@@ -124,7 +124,7 @@ def _read(walker: Walker, binding: Binding, at: Any) -> Binding:
     if type(binding) is Sequence:
         return Sequence([_read(walker, item, at) for item in binding.items], binding.is_list, binding.names)
     if type(binding) in (Array, Slot):
-        if type(binding) is Array and not binding.prefix:
+        if type(binding) is Array and not binding.indexed:
             raise walker.error(
                 at,
                 "a function cannot return an array",

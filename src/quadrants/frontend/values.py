@@ -70,7 +70,7 @@ class Array(Binding):
     in by, for asking static sizes; `example`: the Python object of the first call.
     """
 
-    __slots__ = ("domain", "example", "kind", "offset", "origin", "prefix", "value")
+    __slots__ = ("domain", "example", "indexed", "kind", "offset", "origin", "prefix", "value")
 
     def __init__(
         self,
@@ -81,11 +81,14 @@ class Array(Binding):
         offset: tuple[int, ...] = (),
         origin: Any = None,
         example: Any = None,
+        indexed: bool = False,
     ) -> None:
         self.value = value
         self.kind = kind
         self.domain = domain
         self.prefix = prefix
+        # Whether it has been indexed, if only by None as 0-D arrays are.
+        self.indexed = indexed or bool(prefix)
         self.offset = offset
         self.origin = origin
         self.example = example
@@ -100,7 +103,13 @@ class Array(Binding):
         return self.kind == "numpy" and len(self.prefix) < self.type.rank
 
     def extended(self, indices: tuple[Value, ...]) -> Array:
-        return Array(self.value, self.kind, self.domain, self.prefix + indices, self.offset, self.origin, self.example)
+        prefix = self.prefix + indices
+        return Array(self.value, self.kind, self.domain, prefix, self.offset, self.origin, self.example, True)
+
+    @property
+    def is_element(self) -> bool:
+        """Whether reading it gives a value: an element, or part of one, that is no view."""
+        return self.indexed and not self.is_view
 
 
 class Sequence(Binding):

@@ -174,7 +174,7 @@ class Walker:
 
     def bind(self, name: str, binding: Binding, node: ast.AST) -> None:
         """`name = binding`: values are copied, NumPy views stay views, matrices indexed at run time go to memory."""
-        if type(binding) is Array and binding.prefix and not binding.is_view:
+        if type(binding) is Array and binding.is_element:
             binding = self.load(binding, node)
         elif type(binding) is Slot:
             binding = numbers.to_run(self, binding, node)

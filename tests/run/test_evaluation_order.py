@@ -1,0 +1,73 @@
+"""Operands are read when Python reads them: before what stands to their right runs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import quadrants as qd
+
+
+@pytest.fixture(params=["x64", "reference"], autouse=True)
+def target(request):
+    qd.init(arch=getattr(qd, request.param), default_ip=qd.i64, default_fp=qd.f64)
+    yield
+    qd.reset()
+
+
+def test_left_operand_is_read_before_the_right_one_writes():
+    @qd.kernel
+    def run(a):
+        for _ in range(1):
+            a[1] = a[0] + qd.atomic_add(a[0], 5)
+
+    values = np.array([1, 0])
+    run(values)
+    assert values.tolist() == [6, 2]
+
+
+def test_argument_is_read_before_a_later_one_writes():
+    @qd.kernel
+    def run(a):
+        for _ in range(1):
+            a[1] = max(a[0], qd.atomic_add(a[0], 5))
+
+    values = np.array([1, 0])
+    run(values)
+    assert values.tolist() == [6, 1]
+
+
+def test_comparison_reads_its_left_side_first():
+    @qd.kernel
+    def run(a):
+        for _ in range(1):
+            a[1] = 1 if a[0] == qd.atomic_add(a[0], 5) else 2
+
+    values = np.array([1, 0])
+    run(values)
+    assert values.tolist() == [6, 1]
+
+
+def test_element_of_a_field_without_axes_is_a_copy():
+    x = qd.field(qd.f32, ())
+    x[None] = 3.0
+
+    @qd.kernel
+    def run():
+        before = x[None]
+        x[None] = 7.0
+        return before
+
+    assert run() == 3.0
+    assert x[None] == 7.0
+
+
+def test_tuple_assignment_reads_all_before_it_writes():
+    @qd.kernel
+    def run(a):
+        for _ in range(1):
+            a[0], a[1] = a[1], a[0]
+
+    values = np.array([1, 2])
+    run(values)
+    assert values.tolist() == [2, 1]
