@@ -41,6 +41,14 @@ PROVED = {
         "%q = ge %k, %o0\n%u = if %q : u1 {\n %s = lt %k, %m\n yield %s\n} else {\n %f = constant False : u1\n"
         " yield %f\n}\nif %u {\n store %x, %b[%k] {wrap = True}\n}"
     ),
+    "under a lazy condition that gives its first part": (
+        "%q = ge %k, %o0\n%u = if %q : u1 {\n %s = lt %k, %m\n yield %s\n} else {\n yield %q\n}\n"
+        "if %u {\n store %x, %b[%k] {wrap = True}\n}"
+    ),
+    "where a lazy condition does not hold": (
+        "%q = lt %k, %o0\n%u = if %q : u1 {\n yield %q\n} else {\n %s = ge %k, %m\n yield %s\n}\n"
+        "if %u {\n yield\n} else {\n store %x, %b[%k] {wrap = True}\n}"
+    ),
     "neighbours within bounds": (
         "for %i in %o0 .. %n {\n %j = sub %i, %o2\n %q = ge %j, %o0\n if %q {\n store %x, %a[%j] {wrap = True}\n }\n}"
     ),

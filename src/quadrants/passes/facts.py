@@ -64,10 +64,11 @@ class Facts:
             self._choice(op, condition, holds)
 
     def _choice(self, op: Op, condition: Value, holds: bool) -> None:
-        """Law: if `c ? x : false` holds, so do c and x; if `c ? true : x` does not hold, neither do c and x."""
+        """Law: if `c ? x : false` holds, so do c and x; if `c ? true : x` does not hold, neither do c and x. A branch
+        may give c itself, which is known there."""
         yes, no = _branches(op, condition)
         fixed, free = (no, yes) if holds else (yes, no)
-        if _is_constant(fixed, not holds):
+        if fixed is op.operands[0] or _is_constant(fixed, not holds):
             self.assume(op.operands[0], holds)
             if free is not None:
                 self.assume(free, holds)
