@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -29,7 +30,7 @@ class PassContext:
     to `notices` and add to `counters`; the driver fills `times` (seconds a pass), `sizes` (operations after a pass,
     where `count_ops` is set) and `executed`. Before each optional rewrite a pass asks `permit`, so that a wrong rewrite
     can be found by bisection: `rewrite_limit` is how many are still allowed, None for all. `memory_effects` keeps an
-    analysis between passes that do not change it; `settled` (operations a function), `unsettled` and `narrow` (functions
+    analysis between passes that do not change it; `settled` (operations by kind, by function), `unsettled` and `narrow` (functions
     with work left for the lowered stage) save the second round of passes where the first one was enough.
     """
 
@@ -43,7 +44,7 @@ class PassContext:
     count_ops: bool = False
     rewrite_limit: int | None = None
     memory_effects: Any = None
-    settled: dict[str, int] = field(default_factory=dict[str, int])
+    settled: dict[str, Counter[str]] = field(default_factory=dict[str, "Counter[str]"])
     unsettled: set[str] | None = None
     narrow: set[str] = field(default_factory=set[str])
     dump: Callable[[str, str], None] | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from quadrants.ir.nodes import Block, Function, Module, Op
@@ -67,17 +68,31 @@ def returns(block: Block) -> bool:
 
 def settle(module: Module, context: PassContext) -> None:
     """Notes that all functions are simplified as far as they go for now."""
-    context.settled = {name: count_ops(function.body) for name, function in module.functions.items()}
+    context.settled = {name: _shape(function.body) for name, function in module.functions.items()}
+
+
+def _shape(block: Block) -> Counter[str]:
+    """How many operations of each kind there are: moving them in front of loops leaves nothing to simplify."""
+    kinds: list[str] = []
+    _collect_kinds(block, kinds)
+    return Counter(kinds)
+
+
+def _collect_kinds(block: Block, kinds: list[str]) -> None:
+    kinds += [op.kind for op in block.ops]
+    for op in block.ops:
+        for region in op.regions:
+            _collect_kinds(region, kinds)
 
 
 def functions_to_do(module: Module, context: PassContext) -> Iterable[Function]:
-    """The functions that are worth simplifying: at the lowered stage those that have grown or shrunk since `settle`."""
+    """The functions that are worth simplifying: at the lowered stage those whose operations have changed since `settle`."""
     if module.stage != "lowered" or not context.settled:
         return module.functions.values()
     if context.unsettled is None:
         context.unsettled = {
             name
             for name, function in module.functions.items()
-            if name in context.narrow or context.settled.get(name) != count_ops(function.body)
+            if name in context.narrow or context.settled.get(name) != _shape(function.body)
         }
     return [function for name, function in module.functions.items() if name in context.unsettled]
