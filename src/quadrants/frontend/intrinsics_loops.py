@@ -1,0 +1,207 @@
+"""Domains of loops, static evaluation, configuration of loops, and atomics."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from typing import TYPE_CHECKING, Any
+
+from quadrants.errors import QuadrantsTypeError
+from quadrants.frontend import numbers
+from quadrants.frontend.calls import Arguments
+from quadrants.frontend.intrinsic_table import Handler, intrinsic
+from quadrants.frontend.values import Array, Binding, Iteration, Run, Sequence, Static
+
+if TYPE_CHECKING:
+    from quadrants.frontend.walker import Walker
+
+__all__ = ["as_static"]
+
+
+@intrinsic(python=(builtins.range,))
+def _range(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
+    parts = arguments.positional
+    if not 1 <= len(parts) <= 3 or arguments.keywords:
+        raise walker.error(node, "range takes one to three integers", kind=QuadrantsTypeError)
+    start, stop, step = (
+        (Static(0), parts[0], Static(1))
+        if len(parts) == 1
+        else (parts[0], parts[1], parts[2] if len(parts) == 3 else Static(1))
+    )
+    if walker.static_depth and all(type(part) is Static for part in (start, stop, step)):
+        return Static(range(start.value, stop.value, step.value))  # type: ignore[attr-defined]
+    return Iteration("range", [start, stop, step])
+
+
+@intrinsic("ndrange", "lang.ndrange")
+def _ndrange(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
+    parts: list[Any] = []
+    for binding in arguments.positional:
+        pair = (
+            binding.items
+            if type(binding) is Sequence
+            else [Static(item) for item in binding.value]
+            if type(binding) is Static and isinstance(binding.value, (tuple, list))
+            else None
+        )
+        if pair is not None and len(pair) != 2:
+            raise walker.error(node, "a bound of ndrange is an integer or a pair of integers", kind=QuadrantsTypeError)
+        parts.append(binding if pair is None else (pair[0], pair[1]))
+    if not parts:
+        raise walker.error(node, "ndrange takes one or more sizes", kind=QuadrantsTypeError)
+    return Iteration("ndrange", parts)
+
+
+@intrinsic("grouped")
+def _grouped(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
+    (domain,) = arguments.take(walker, node, ("x",))
+    return Iteration("grouped", [domain])
+
+
+@intrinsic(python=(builtins.enumerate,))
+def _enumerate(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
+    return Iteration("enumerate", arguments.take(walker, node, ("iterable", "start"), defaults=1))
+
+
+@intrinsic(python=(builtins.zip,))
+def _zip(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
+    return Iteration("zip", list(arguments.positional))
+
+
+@intrinsic(python=(builtins.reversed,))
+def _reversed(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
+    return Iteration("reversed", arguments.take(walker, node, ("sequence",)))
+
+
+@intrinsic("static")
+def _static(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
+    if len(arguments.positional) > 1:
+        return Sequence([as_static(walker, binding, node) for binding in arguments.positional])
+    (binding,) = arguments.take(walker, node, ("x",))
+    return as_static(walker, binding, node)
+
+
+def as_static(walker: Walker, binding: Binding, node: ast.AST) -> Binding:
+    """What `binding` is at compile time: an iteration becomes a sequence; an error for values of the run."""
+    from quadrants.frontend.domains import static_items, static_product
+
+    if type(binding) in (Static, Sequence, Array):
+        return binding
+    if type(binding) is Iteration:
+        inner = binding.parts[0] if binding.kind == "grouped" else binding
+        if type(inner) is Iteration and inner.kind == "ndrange":
+            items = static_product(inner)
+            if items is not None:
+                return Sequence(
+                    [numbers.sequence_to_matrix(walker, item, node) for item in items]
+                    if binding.kind == "grouped"
+                    else items
+                    if len(inner.parts) > 1
+                    else [item.items[0] for item in items]
+                )  # type: ignore[arg-type,attr-defined]
+        found = static_items(walker, _static_parts(binding), node)
+        if found is not None:
+            return Sequence(found)
+    if (
+        type(binding) is Run
+        and binding.value.owner is not None
+        and getattr(binding.value.owner, "kind", "") == "constant"
+    ):
+        return Static(binding.value.owner.attribute("value"))  # type: ignore[union-attr]
+    raise walker.error(
+        node,
+        "qd.static takes what is known at compile time",
+        found=numbers.describe(binding),
+        hint="constants, template arguments, shapes and types are; values of arrays and loop variables are not",
+    )
+
+
+def _static_parts(binding: Iteration) -> Iteration:
+    parts = [
+        Static(range(*[b.value for b in part.parts]))
+        if type(part) is Iteration and part.kind == "range" and all(type(b) is Static for b in part.parts)
+        else part
+        for part in binding.parts
+    ]
+    return Iteration(binding.kind, parts)
+
+
+@intrinsic("static_assert")
+def _static_assert(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
+    condition, *message = arguments.take(walker, node, ("cond", "msg"), defaults=1)
+    if type(condition) is not Static:
+        raise walker.error(node, "static_assert takes a condition known at compile time", kind=QuadrantsTypeError)
+    if not condition.value:
+        raise AssertionError(str(walker.error(node, str(message[0].value) if message else "static assertion failed")))  # type: ignore[attr-defined]
+    return Static(None)
+
+
+@intrinsic("static_print")
+def _static_print(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
+    print(
+        *[binding.value if type(binding) is Static else numbers.describe(binding) for binding in arguments.positional]
+    )
+    walker.compilation.printed()
+    return Static(None)
+
+
+@intrinsic("loop_config")
+def _loop_config(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
+    for name, binding in arguments.keywords.items():
+        if type(binding) is not Static:
+            raise walker.error(node, "loop_config takes values known at compile time")
+        walker.loop_config[name] = binding.value
+    if arguments.positional:
+        raise walker.error(node, "loop_config takes keywords", kind=QuadrantsTypeError)
+    return Static(None)
+
+
+@intrinsic("block_local", "cache_read_only", "no_activate")
+def _hint(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
+    return Static(None)
+
+
+@intrinsic("assume_in_range")
+def _assume(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
+    return arguments.take(walker, node, ("val", "base", "low", "high"))[0]
+
+
+@intrinsic("volatile_load")
+def _volatile(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
+    (element,) = arguments.take(walker, node, ("x",))
+    return numbers.to_run(walker, element, node)
+
+
+# Atomics.
+
+
+def _atomic(by: str) -> Handler:
+    def handler(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
+        from quadrants.frontend.atomics import atomic
+
+        target, value = arguments.take(walker, node, ("x", "y"))
+        return atomic(walker, by, arguments.nodes[0], target, value, node)
+
+    return handler
+
+
+for _name, _by in (
+    ("add", "add"),
+    ("sub", "sub"),
+    ("mul", "mul"),
+    ("min", "min"),
+    ("max", "max"),
+    ("and", "bit_and"),
+    ("or", "bit_or"),
+    ("xor", "bit_xor"),
+    ("exchange", "exchange"),
+):
+    intrinsic(f"atomic_{_name}")(_atomic(_by))
+
+
+@intrinsic("atomic_cas")
+def _compare_exchange(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
+    from quadrants.frontend.atomics import compare_exchange
+
+    target, expected, desired = arguments.take(walker, node, ("x", "expected", "desired"))
+    return compare_exchange(walker, arguments.nodes[0], target, expected, desired, node)

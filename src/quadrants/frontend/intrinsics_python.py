@@ -1,0 +1,85 @@
+"""Python's own functions of sizes, sequences, text and objects."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from typing import TYPE_CHECKING
+
+from quadrants.errors import QuadrantsTypeError
+from quadrants.frontend import numbers, protocol
+from quadrants.frontend.calls import Arguments
+from quadrants.frontend.intrinsic_table import intrinsic
+from quadrants.frontend.intrinsics_loops import as_static
+from quadrants.frontend.values import Array, Binding, Iteration, Run, Sequence, Slot, Static
+from quadrants.ir.types import shape_of
+
+if TYPE_CHECKING:
+    from quadrants.frontend.walker import Walker
+
+__all__ = ["axis_size"]
+
+
+@intrinsic(python=(builtins.len,))
+def _len(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
+    (operand,) = arguments.take(walker, node, ("x",))
+    if type(operand) is Sequence:
+        return Static(len(operand.items))
+    if type(operand) is Static and protocol.is_array(operand.value):
+        operand = walker.compilation.array_of(walker, operand.value, node)
+    if type(operand) is Array:
+        return axis_size(walker, operand, len(operand.prefix))
+    if type(operand) is Static and protocol.matrix_constant(operand.value) is None:
+        walker.compilation.evaluated(operand.value)
+        try:
+            return Static(len(operand.value))
+        except TypeError as reason:
+            raise walker.error(node, str(reason), kind=QuadrantsTypeError) from None
+    type_ = operand.element if type(operand) is Slot else numbers.to_run(walker, operand, node).type
+    if not shape_of(type_):
+        raise walker.error(node, f"{numbers.describe(operand)} has no length", kind=QuadrantsTypeError)
+    return Static(shape_of(type_)[0])
+
+
+def axis_size(walker: Walker, array: Array, axis: int) -> Binding:
+    """The size of an axis: static where the type knows it, else read at run time (a weak 64-bit integer)."""
+    first_static = array.type.rank - len(array.type.trailing)
+    if axis >= first_static:
+        return Static(array.type.trailing[axis - first_static])
+    return Run(walker.builder.emit("dim", array.value, axis=axis), True)
+
+
+@intrinsic(python=(builtins.tuple, builtins.list))
+def _sequence(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
+    from quadrants.frontend.assign import unpacked
+
+    if not arguments.positional:
+        return Sequence([])
+    operand = arguments.positional[0]
+    if type(operand) is Iteration:
+        operand = as_static(walker, operand, node)
+    return Sequence(unpacked(walker, operand, node), is_list=True)
+
+
+@intrinsic(
+    python=(
+        builtins.isinstance,
+        builtins.hasattr,
+        builtins.getattr,
+        builtins.type,
+        builtins.callable,
+        builtins.issubclass,
+    )
+)
+def _reflection(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
+    raise walker.error(
+        node, "this asks Python about an object: use it inside qd.static(…) on what is known at compile time"
+    )
+
+
+@intrinsic(python=(builtins.print,))
+def _print(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
+    from quadrants.frontend.printing import emit_print
+
+    emit_print(walker, arguments, node)
+    return Static(None)
