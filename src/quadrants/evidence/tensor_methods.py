@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-from quadrants.evidence.scalar import OracleError, apply, apply_unary, as_float, cast, defaults, settle
+from quadrants.evidence.scalar import OracleError, apply, apply_unary, cast, defaults, settle
 from quadrants.evidence.tensor import Tensor, as_tensor, elementwise, fold, is_tensor, truth
 from quadrants.ir.types import ScalarType
 
@@ -83,16 +83,12 @@ def minor(tensor: Tensor, row: int, column: int) -> Tensor:
 
 
 def determinant(tensor: Tensor) -> Any:
-    """By cofactors of the first row; integers become the default float."""
-    return cofactors(tensor.map(as_float))
-
-
-def cofactors(tensor: Tensor) -> Any:
+    """By cofactors of the first row; integers stay integers and wrap."""
     if len(tensor.shape) != 2 or tensor.shape[0] != tensor.shape[1]:
         raise OracleError(f"the determinant of shape {tensor.shape}")
     if tensor.shape[0] == 1:
         return tensor.items[0]
-    terms = [tensor[0, j] * cofactors(minor(tensor, 0, j)) for j in range(tensor.shape[0])]
+    terms = [tensor[0, j] * determinant(minor(tensor, 0, j)) for j in range(tensor.shape[0])]
     result = terms[0]
     for column, term in enumerate(terms[1:], start=1):
         result = result - term if column % 2 else result + term
