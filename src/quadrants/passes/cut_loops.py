@@ -110,6 +110,8 @@ class _Cutter:
         trips = trip_count(loop, self.forms)
         body = loop.regions[0]
         breaks = any(jump.kind == "break" for jump in loop_jumps(body))
+        if loop.attribute("rank") > 1 and not loop.attribute("parallel"):
+            return borders  # the pieces would run in another order
         if breaks or count_ops(body) > _LARGEST or (trips is not None and trips < _SHORTEST):
             return borders
         mark = self.facts.mark()
