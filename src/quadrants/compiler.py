@@ -19,7 +19,7 @@ from quadrants import knobs
 from quadrants.frontend import protocol
 from quadrants.frontend.arguments import Argument
 from quadrants.frontend.compilation import CompiledSource, compile_source
-from quadrants.ir.nodes import Module
+from quadrants.ir.nodes import Location, Module, Op, walk
 from quadrants.ir.verify import verify
 from quadrants.passes.context import PassContext
 from quadrants.passes.driver import run_pipeline
@@ -68,6 +68,7 @@ def compile_kernel(
             may_alias,
         )
         program.source, program.module = source, source.module
+        program.tasks = _tasks(source.module)
         if reference:
             _interpret(program, source.module, options)
         else:
@@ -114,6 +115,21 @@ def _plain_result(shape: Any) -> Any:
     if shape[0] == "sequence":
         return ("sequence", [_plain_result(part) for part in shape[1]], shape[2])
     return ("static", shape[1].value) if shape[0] == "static" else ("run",)
+
+
+def _tasks(module: Module) -> list[tuple[Location | None, str]]:
+    """Where the parallel loops of a lowered kernel stand, and what was chosen for them."""
+    loops = [op for op in walk(module.kernel.body) if op.kind == "for" and op.attribute("parallel")]
+    return [(loop.location, _choices(loop)) for loop in loops]
+
+
+def _choices(loop: Op) -> str:
+    facts = [f"{loop.attribute('rank')}-dimensional", f"about {loop.attribute('cost', 1)} ns an iteration"]
+    if loop.attribute("reductions"):
+        facts.append(f"reductions by {', '.join(loop.attribute('reductions'))} in chunks of {loop.attribute('chunk')}")
+    if loop.attribute("scatter"):
+        facts.append("scattered updates: private copies where they are small, else atomic")
+    return "; ".join(facts)
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from quadrants.runtime import launch, threads
 
 if TYPE_CHECKING:
     from quadrants.frontend.compilation import CompiledSource
-    from quadrants.ir.nodes import Module
+    from quadrants.ir.nodes import Location, Module
     from quadrants.passes.context import Notice
     from quadrants.runtime.loader import Library, LoadedObject
     from quadrants.targets.artifact import Artifact, Message, PrintFormat
@@ -45,8 +45,10 @@ class Program:
 
     `result` is the tree of what the kernel gives: ('run',), ('sequence', parts, whether it is a list), ('static', object).
     `captured`: for each parameter after the arguments' own the array or the LiveNumber that it is; `written`: origins of
-    the arrays that the kernel writes, ('argument', position) or ('array', id of the captured object). `source` and
-    `module` are what it was compiled from, None where it came from the disk cache.
+    the arrays that the kernel writes, ('argument', position) or ('array', id of the captured object); `tasks`: where its
+    parallel loops stand, and what was chosen for them. `source` and `module` are what it was compiled from, None where it
+    came from the disk cache: then `disk_seconds` tells how long that took, and `compile_again` makes the same form with
+    them. `not_cached`: why it is not kept on disk.
     """
 
     def __init__(
@@ -75,6 +77,10 @@ class Program:
         self.may_alias = may_alias
         self.source: CompiledSource | None = None
         self.module: Module | None = None
+        self.tasks: list[tuple[Location | None, str]] = []
+        self.disk_seconds: float | None = None
+        self.not_cached = ""
+        self.compile_again: Callable[[], Program] | None = None
         self.entry = 0
         self.interpreter: Callable[[list[Any]], tuple[Any, ...]] | None = None
         self.artifact: Artifact | None = None

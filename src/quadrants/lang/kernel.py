@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import threading
 import time
 import types
@@ -17,10 +18,12 @@ from quadrants.errors import QuadrantsCompilationError, QuadrantsRuntimeError, Q
 from quadrants.frontend import protocol
 from quadrants.frontend.annotations import resolve_annotation
 from quadrants.frontend.arguments import Argument, as_numpy, describe_argument
+from quadrants.frontend.guards import LiveNumber
 from quadrants.ir.types import ArrayType
 from quadrants.lang import bindings
 from quadrants.program import Program, failure
 from quadrants.runtime import launch
+from quadrants.warm_start import Lookup
 
 __all__ = ["Func", "Kernel", "data_oriented", "func", "kernel", "pyfunc"]
 
@@ -114,24 +117,41 @@ class Kernel(launch.NativeKernel):
                     self._live_numbers.add((id(guard.container), guard.key))
 
     def _compile(self, described: list[tuple[str, Argument]], leaves: list[Argument], state: knobs.State) -> Program:
+        program = self._form(described, leaves, state, may_alias=False)
+        if _overlap(program, leaves):
+            program = self._form(described, leaves, state, may_alias=True)
+        self._messages.update(program.messages)
+        bindings.show_notices(program)
+        return program
+
+    def _form(
+        self, described: list[tuple[str, Argument]], leaves: list[Argument], state: knobs.State, may_alias: bool
+    ) -> Program:
+        """A compiled form from the disk cache, else from the compiler."""
+        lookup = Lookup(self.function, described, state, may_alias)
+        program = lookup.find(leaves)
+        if program is not None:
+            numbers = [source for source in program.captured if isinstance(source, LiveNumber)]
+            self._live_numbers.update((id(number.container), number.key) for number in numbers)
+            arguments = [(name, argument.without_memory()) for name, argument in described]
+            program.compile_again = lambda: self._compiled(arguments, state, may_alias)
+            return program
+        program = self._compiled(described, state, may_alias)
+        assert program.source is not None
+        program.remember_sizes(program.source.static_sizes, leaves)
+        lookup.keep(program)
+        return program
+
+    def _compiled(self, described: list[tuple[str, Argument]], state: knobs.State, may_alias: bool) -> Program:
         from quadrants import compiler
 
         try:
             wish = self._wishes.get("return")
-            program = compiler.compile_kernel(self.function, described, state, self._live_numbers, wish)
-            if _overlap(program, leaves):
-                program = compiler.compile_kernel(
-                    self.function, described, state, self._live_numbers, wish, may_alias=True
-                )
+            return compiler.compile_kernel(self.function, described, state, self._live_numbers, wish, may_alias)
         except QuadrantsCompilationError as error:
             if state.print_full_traceback:
                 raise
             raise error.with_traceback(None) from None
-        assert program.source is not None
-        program.remember_sizes(program.source.static_sizes, leaves)
-        self._messages.update(program.messages)
-        bindings.show_notices(program)
-        return program
 
     def _failed(self, status: int) -> Any:
         raise failure(self._messages, self.__name__)
@@ -161,22 +181,29 @@ class Kernel(launch.NativeKernel):
         return [] if self._last is None else [str(type_) for type_ in self._last.frame.result_types]
 
     def ir(self, stage: str = "lowered") -> str:
-        """The text of the last compiled form's IR as it went to the target."""
+        """The text of the last compiled form's IR as it went to the target. A form that came from the disk cache is
+        compiled again for that."""
         from quadrants.ir.text import print_module
 
-        if self._last is None:
-            raise QuadrantsRuntimeError(f"{self.__name__} has not been called yet")
-        return print_module(self._last.module)
+        module = self._compiled_last().module
+        assert module is not None
+        return print_module(module)
 
     def assembly(self) -> str:
-        """The machine code of the last compiled form as text."""
-        if self._last is None or self._last.artifact is None:
-            raise QuadrantsRuntimeError(
-                f"{self.__name__} has no machine code: it has not been called, or runs on the reference target"
-            )
+        """The machine code of the last compiled form as text. A form that came from the disk cache is compiled again for
+        that."""
+        artifact = self._compiled_last().artifact
+        if artifact is None:
+            raise QuadrantsRuntimeError(f"{self.__name__} has no machine code: it runs on the reference target")
         from quadrants.targets.llvm.x64.target import assembly
 
-        return assembly(self._last.artifact)
+        return assembly(artifact)
+
+    def _compiled_last(self) -> Program:
+        """The last form, with what it was compiled from."""
+        if self._last is None:
+            raise QuadrantsRuntimeError(f"{self.__name__} has not been called yet")
+        return self._last if self._last.compile_again is None else self._last.compile_again()
 
     def __repr__(self) -> str:
         return f"<quadrants kernel {self.__qualname__}>"
@@ -329,5 +356,13 @@ def _forget_all() -> None:
         known._forget()
 
 
+def _unlock_in_child() -> None:
+    """A forked child starts with a lock of its own: the thread that held it is not there."""
+    global _lock
+    _lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_unlock_in_child)
 protocol.register_functions(_plain)
 knobs.on_reset(_forget_all)

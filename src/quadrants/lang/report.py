@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from quadrants.ir.nodes import Op, walk
 from quadrants.program import Program
 
 __all__ = ["report_text"]
@@ -19,24 +18,21 @@ def report_text(program: Program) -> str:
         lines.append("  arguments share memory: compiled without assuming that they do not")
     for name, number in sorted(program.counters.items()):
         lines.append(f"  {name}: {number}")
-    shown = ", ".join(f"{what} {seconds * 1e3:.1f} ms" for what, seconds in program.times.items())
-    lines.append(f"  compiled in {sum(program.times.values()) * 1e3:.1f} ms ({shown})")
+    lines.append(f"  {_times(program)}")
     return "\n".join(lines)
 
 
 def _tasks(program: Program) -> list[str]:
     found = []
-    for op in walk(program.module.kernel.body):
-        if op.kind == "for" and op.attribute("parallel"):
-            found.append(_task(op))
+    for place, facts in program.tasks:
+        line = f"line {place.line}" if place is not None else "unknown line"
+        found.append(f"parallel loop at {line}: {facts}")
     return found or ["no parallel loop"]
 
 
-def _task(op: Op) -> str:
-    place = f"line {op.location.line}" if op.location is not None else "unknown line"
-    facts = [f"{op.attribute('rank')}-dimensional", f"about {op.attribute('cost', 1)} ns an iteration"]
-    if op.attribute("reductions"):
-        facts.append(f"reductions by {', '.join(op.attribute('reductions'))} in chunks of {op.attribute('chunk')}")
-    if op.attribute("scatter"):
-        facts.append("scattered updates: private copies where they are small, else atomic")
-    return f"parallel loop at {place}: " + "; ".join(facts)
+def _times(program: Program) -> str:
+    shown = ", ".join(f"{what} {seconds * 1e3:.1f} ms" for what, seconds in program.times.items())
+    compiled = f"compiled in {sum(program.times.values()) * 1e3:.1f} ms ({shown})"
+    if program.disk_seconds is not None:
+        return f"from the disk cache in {program.disk_seconds * 1e3:.1f} ms; {compiled} before"
+    return f"{compiled}; not kept on disk: {program.not_cached}" if program.not_cached else compiled

@@ -16,8 +16,8 @@ import struct
 import threading
 import time
 from collections.abc import Callable
-from hashlib import blake2b
 
+from quadrants.runtime.digest import blake2b
 from quadrants.runtime.fingerprint import compiler_fingerprint
 
 __all__ = ["POLICIES", "DiskCache"]

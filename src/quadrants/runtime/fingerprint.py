@@ -11,20 +11,22 @@ import os
 import re
 import sys
 import types
-from hashlib import blake2b
 from typing import Any
 
-__all__ = ["code_fingerprint", "compiler_fingerprint", "source_fingerprint"]
+from quadrants.runtime.digest import blake2b
+
+__all__ = ["code_fingerprint", "compiler_fingerprint", "last_line", "source_fingerprint"]
 
 _DIGEST_BYTES = 16
 _PLAIN = frozenset({int, float, str, bytes, bool, complex, type(None), type(Ellipsis)})
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
-def code_fingerprint(function: Any, *, lines: bool = False) -> str:
+def code_fingerprint(function: Any, *, lines: bool = False, layout: bool = False) -> str:
     """A hash of what a Python function's code, defaults and annotations say.
 
-    `lines` adds where it stands: line numbers matter to messages, not to meaning. Not covered: what free names stand
+    `lines` adds where it stands: line numbers matter to messages, not to meaning; `layout` adds how it is set out,
+    lines counted from its first (and columns, where Python keeps them). Not covered: what free names stand
     for (the manifest records captured values), the inside of default values other than numbers, text, tuples, lists,
     dicts, types and functions, and annotations of local names, which Python's code objects do not keep (see
     `source_fingerprint`). Raises TypeError for what has no code.
@@ -33,7 +35,7 @@ def code_fingerprint(function: Any, *, lines: bool = False) -> str:
     if not isinstance(code, types.CodeType):
         raise TypeError(f"{function!r} has no Python code")
     parts: list[str] = []
-    _add_code(parts, code, lines)
+    _add_code(parts, code, lines, layout or lines)
     if function.__defaults__:
         _add_value(parts, function.__defaults__)
     if function.__kwdefaults__:
@@ -54,7 +56,7 @@ def source_fingerprint(function: Any) -> str | None:
         raise TypeError(f"{function!r} has no Python code")
     linecache.checkcache(code.co_filename)
     text = linecache.getlines(code.co_filename, function.__globals__)
-    covered = text[code.co_firstlineno - 1 : _last_line(code)]
+    covered = text[code.co_firstlineno - 1 : last_line(code)]
     return _digest("".join(covered)) if covered else None
 
 
@@ -73,14 +75,16 @@ def _digest(text: str) -> str:
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_DIGEST_BYTES).hexdigest()
 
 
-def _add_code(parts: list[str], code: types.CodeType, lines: bool) -> None:
+def _add_code(parts: list[str], code: types.CodeType, lines: bool, layout: bool) -> None:
     parts.append(code.co_code.hex())
     parts.append(
         f"{code.co_name} {code.co_argcount} {code.co_posonlyargcount} {code.co_kwonlyargcount} {code.co_flags} "
         f"{code.co_names} {code.co_varnames} {code.co_freevars} {code.co_cellvars}"
     )
     if lines:
-        parts.append(f"{code.co_firstlineno} {code.co_linetable.hex()}")
+        parts.append(str(code.co_firstlineno))
+    if layout:
+        parts.append(code.co_linetable.hex())
     constants = code.co_consts
     if _PLAIN.issuperset(map(type, constants)):
         parts.append(repr(constants))
@@ -88,7 +92,7 @@ def _add_code(parts: list[str], code: types.CodeType, lines: bool) -> None:
     parts.append(str(len(constants)))
     for constant in constants:
         if type(constant) is types.CodeType:
-            _add_code(parts, constant, lines)
+            _add_code(parts, constant, lines, layout)
         else:
             _add_value(parts, constant)
 
@@ -113,7 +117,7 @@ def _add_value(parts: list[str], value: Any) -> None:
         parts.append(f"type {value.__module__}.{value.__qualname__}")
     elif kind is types.FunctionType:
         parts.append(f"function {value.__module__}.{value.__qualname__}")
-        _add_code(parts, value.__code__, False)
+        _add_code(parts, value.__code__, False, False)
     elif kind is slice:
         parts.append("slice")
         _add_value(parts, (value.start, value.stop, value.step))
@@ -143,9 +147,10 @@ def _annotation_text(wish: Any) -> str:
     return _ADDRESS.sub("", repr(wish))
 
 
-def _last_line(code: types.CodeType) -> int:
+def last_line(code: types.CodeType) -> int:
+    """The number of the last source line that a code object covers."""
     last = max([line for _, _, line in code.co_lines() if line is not None], default=code.co_firstlineno)
-    inner = [_last_line(constant) for constant in code.co_consts if type(constant) is types.CodeType]
+    inner = [last_line(constant) for constant in code.co_consts if type(constant) is types.CodeType]
     return max([last, *inner])
 
 

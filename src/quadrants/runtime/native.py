@@ -7,21 +7,23 @@ version of llvmlite, so a stale object is never loaded; content is checksummed, 
 from __future__ import annotations
 
 import functools
-import hashlib
 import importlib.machinery
 import os
 import platform
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from quadrants.runtime.loader import Library, LoadedObject
+from quadrants.runtime.digest import blake2b
 
-__all__ = ["available", "compile_text", "load_part", "use_cache"]
+if TYPE_CHECKING:
+    from quadrants.runtime.loader import LoadedObject
+
+__all__ = ["available", "compile_text", "load_part", "use_cache", "version_file"]
 
 _DIGEST_BYTES = 32
-_cache_directory: Path | None = None
+_cache_directory: str | None = None
 
 
 def available() -> bool:
@@ -31,10 +33,10 @@ def available() -> bool:
     return machine and sys.platform == "linux" and sys.implementation.name == "cpython" and locked
 
 
-def use_cache(directory: Path | None) -> None:
+def use_cache(directory: str | os.PathLike[str] | None) -> None:
     """Keep object files in `directory` (created when needed) from now on; None keeps none."""
     global _cache_directory
-    _cache_directory = directory
+    _cache_directory = None if directory is None else os.fspath(directory)
 
 
 def load_part(
@@ -50,8 +52,10 @@ def load_part(
     `build` gives the LLVM text, `sources` are the modules of this package that determine it together with `facts`;
     `symbols` are addresses that the part refers to; `hot` as for `compile_text`. Raises `LoaderError` for a symbol that nobody defines.
     """
+    from quadrants.runtime.loader import Library
+
     directory = _cache_directory
-    path = directory / f"runtime-{name}-{_key(sources, facts)}.o" if directory is not None else None
+    path = os.path.join(directory, f"runtime-{name}-{_key(sources, facts)}.o") if directory is not None else None
     content = _read(path)
     if content is None:
         content = compile_text(build(), hot)
@@ -94,15 +98,15 @@ def _allocate_registers_well() -> None:
 
 
 def _key(sources: Sequence[str], facts: str) -> str:
-    digest = hashlib.sha256(facts.encode())
+    digest = blake2b(facts.encode(), digest_size=12)
     folder = os.path.dirname(__file__)
-    for source in [*(os.path.join(folder, name + ".py") for name in sources), __file__, _version_file()]:
+    for source in [*(os.path.join(folder, name + ".py") for name in sources), __file__, version_file()]:
         with open(source, "rb") as file:
             digest.update(file.read())
-    return digest.hexdigest()[:24]
+    return digest.hexdigest()
 
 
-def _version_file() -> str:
+def version_file() -> str:
     """The file that states llvmlite's version, found without importing llvmlite."""
     specification = importlib.machinery.PathFinder.find_spec("llvmlite")
     if specification is None or specification.origin is None:
@@ -110,25 +114,31 @@ def _version_file() -> str:
     return os.path.join(os.path.dirname(specification.origin), "_version.py")
 
 
-def _read(path: Path | None) -> bytes | None:
+def _read(path: str | None) -> bytes | None:
     if path is None:
         return None
     try:
-        content = path.read_bytes()
+        with open(path, "rb", buffering=0) as file:
+            content = file.readall()
     except OSError:
         return None
     body = content[_DIGEST_BYTES:]
-    return body if hashlib.sha256(body).digest() == content[:_DIGEST_BYTES] else None
+    return body if _digest(body) == content[:_DIGEST_BYTES] else None
 
 
-def _write(path: Path | None, content: bytes) -> None:
+def _write(path: str | None, content: bytes) -> None:
     """Write atomically; a directory that cannot be written to costs only the next start's time."""
     if path is None:
         return
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}")
-        temporary.write_bytes(hashlib.sha256(content).digest() + content)
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        temporary = f"{path}.{os.getpid()}.{threading.get_ident()}"
+        with open(temporary, "wb") as file:
+            file.write(_digest(content) + content)
         os.replace(temporary, path)
     except OSError:
         return
+
+
+def _digest(content: bytes) -> bytes:
+    return blake2b(content, digest_size=_DIGEST_BYTES).digest()

@@ -1,0 +1,155 @@
+"""Warm starts: compiled kernels kept on disk, found again by a process that neither parses Python nor loads LLVM.
+
+The key of an entry is a hash of the kernel's code, the types of its arguments, the options, the compiler, the processor.
+Under it stand a few manifests: paths to every object that a compiled form depends on, with descriptions that must hold
+of them (see descriptions.py, places.py, manifests.py), the program's data (programs.py) and the names of its objects.
+"""
+
+from __future__ import annotations
+
+import time
+import types
+from typing import Any
+
+from quadrants import knobs
+from quadrants.frontend.arguments import Argument
+from quadrants.ir.types import Type
+from quadrants.program import Program, is_loaded
+from quadrants.runtime import manifest as store
+from quadrants.runtime.digest import hex_digest
+from quadrants.warm_start.descriptions import Describer, Unstable
+
+__all__ = ["Lookup"]
+
+FORMAT = 1
+
+
+class Lookup:
+    """The disk cache's side of one compile: `find` before it, `keep` after it.
+
+    Nothing is found or kept for the reference target, with `offline_cache=False`, and with options that watch the
+    compiler at work.
+    """
+
+    def __init__(
+        self, function: types.FunctionType, arguments: list[tuple[str, Argument]], state: knobs.State, may_alias: bool
+    ) -> None:
+        self._roots: dict[tuple[str, Any], Any] = {("kernel", None): function}
+        self._reason = ""
+        self._key = ""
+        self._cache = store.disk()
+        if self._cache is None or state.arch is knobs.Arch.reference or state.print_ir or state.stop_after:
+            self._cache = None
+            return
+        for name, argument in arguments:
+            _collect_static(self._roots, (name,), argument)
+        try:
+            describer = Describer()
+            facts = (
+                FORMAT,
+                may_alias,
+                describer.describe(function),
+                [_stable(argument, describer) for _, argument in arguments],
+                _options(state),
+            )
+            self._key = hex_digest(store.surroundings(), repr(facts))
+        except Exception as error:  # users' objects may raise anything when looked at
+            self._refuse(error)
+
+    def find(self, leaves: list[Argument]) -> Program | None:
+        """A form kept on disk that holds for these arguments and everything captured; None if there is none."""
+        if self._cache is None or not self._key:
+            return None
+        start = time.perf_counter()
+        kept = store.manifests(self._cache, self._key)
+        if kept:
+            for data in kept:
+                program = self._restore(data, leaves)
+                if program is not None:
+                    program.disk_seconds = time.perf_counter() - start
+                    store.count("hits")
+                    return program
+        store.count("misses")
+        return None
+
+    def _restore(self, data: dict[str, Any], leaves: list[Argument]) -> Program | None:
+        from quadrants.warm_start.manifests import check
+        from quadrants.warm_start.programs import captured_arrays_fit, decode
+
+        assert self._cache is not None
+        found = check(data["dependencies"], self._roots)
+        if found is None:
+            return None
+        program = decode(data["program"], found)
+        if not captured_arrays_fit(program) or not program.fits(leaves):
+            return None
+        objects = []
+        for name, digest in data["objects"]:
+            content = b"" if is_loaded(name) else store.load_object(self._cache, digest)
+            if content is None:
+                return None
+            objects.append((name, content))
+        program.load(objects, data["entry"], data["externals"])
+        return program
+
+    def keep(self, program: Program) -> None:
+        """Puts a compiled program on disk; notes in it why not, where that cannot be."""
+        from quadrants.warm_start.manifests import Dependencies
+        from quadrants.warm_start.programs import encode
+
+        if self._cache is None:
+            return
+        artifact, source = program.artifact, program.source
+        if self._key and artifact is not None and source is not None:
+            try:
+                dependencies = Dependencies(source, self._roots)
+                encoded = encode(program, source, dependencies)
+                digests = [hex_digest(content) for _, content in artifact.objects]
+                manifest = {
+                    "dependencies": dependencies.data(),
+                    "program": encoded,
+                    "objects": [(name, digest) for (name, _), digest in zip(artifact.objects, digests)],
+                    "entry": artifact.entry,
+                    "externals": list(artifact.externals),
+                }
+                contents = dict(zip(digests, [content for _, content in artifact.objects]))
+                store.keep(self._cache, self._key, manifest, contents)
+                return
+            except Exception as error:  # users' objects may raise anything when looked at
+                self._refuse(error)
+        store.count("not cacheable")
+        program.not_cached = self._reason
+
+    def _refuse(self, error: Exception) -> None:
+        self._reason = str(error) if isinstance(error, Unstable) else f"{type(error).__name__}: {error}"
+
+
+def _collect_static(roots: dict[tuple[str, Any], Any], path: tuple[Any, ...], argument: Argument) -> None:
+    """The objects among the arguments that a kernel is specialised on."""
+    if argument.kind == "static":
+        roots["argument", path] = argument.value
+    for position, child in enumerate(argument.children):
+        _collect_static(roots, (*path, position), child)
+
+
+def _stable(argument: Argument, describer: Describer) -> Any:
+    """What specialises a kernel on an argument, as text and numbers."""
+    if argument.kind == "static":
+        return "static", describer.describe(argument.value)
+    if argument.kind == "sequence":
+        return "sequence", argument.names, [_stable(child, describer) for child in argument.children]
+    return [str(part) if isinstance(part, Type) else part for part in argument.key]
+
+
+def _options(state: knobs.State) -> Any:
+    return (
+        str(state.arch),
+        state.debug,
+        state.check_out_of_bound,
+        state.wraparound,
+        state.deterministic,
+        state.opt_level,
+        state.disable_passes,
+        str(state.default_int),
+        str(state.default_float),
+    )
