@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from quadrants.errors import QuadrantsTypeError
 from quadrants.frontend import numbers, protocol
-from quadrants.frontend.expressions import BINARY, evaluate, index_list, partial, swizzle_positions
+from quadrants.frontend.expressions import (
+    BINARY,
+    element,
+    evaluate,
+    index_list,
+    partial,
+    sliced_element,
+    swizzle_positions,
+)
 from quadrants.frontend.values import Array, Binding, Run, Sequence, Slot, Static
 from quadrants.ir.nodes import Value
 from quadrants.ir.types import Type, matrix_type, scalar_of, shape_of, with_scalar
@@ -29,13 +37,15 @@ UPDATES = {
 
 
 class Element:
-    """A target in shared memory: an array element, or some components of one."""
+    """A target in shared memory: an array element, some components of one (a swizzle), or a slice of one (`slices`, the
+    subscript that follows the element)."""
 
-    __slots__ = ("array", "components")
+    __slots__ = ("array", "components", "slices")
 
-    def __init__(self, array: Array, components: list[int] | None = None) -> None:
+    def __init__(self, array: Array, components: list[int] | None = None, slices: list[Binding] | None = None) -> None:
         self.array = array
         self.components = components
+        self.slices = slices
 
 
 class Component:
@@ -124,10 +134,13 @@ def _resolve_subscript(walker: Walker, target: ast.Subscript) -> Element | Compo
     if type(base) is Static and protocol.is_array(base.value):
         base = walker.compilation.array_of(walker, base.value, target)
     if type(base) is Array:
-        found = partial(walker, base, index_list(walker, target.slice), target)
-        if type(found) is Array:
-            return Element(found)
-        raise walker.error(target, "slices of arrays cannot be assigned", hint="loop over the indices")
+        indices = index_list(walker, target.slice)
+        first = next(
+            (position for position, index in enumerate(indices) if isinstance(index, SliceIndex)), len(indices)
+        )
+        if first == len(indices):
+            return Element(partial(walker, base, indices, target))  # type: ignore[arg-type]
+        return Element(sliced_element(walker, base, indices[:first], target), slices=indices[first:])
     raise walker.error(
         target, f"{numbers.describe(base)} cannot be assigned to by element", hint="bind it to a name first"
     )
@@ -161,22 +174,12 @@ def element_value_type(walker: Walker, array: Array, node: ast.AST) -> tuple[Arr
 def store_element(walker: Walker, place: Element, binding: Binding, node: ast.AST) -> None:
     walker.compilation.note_write(walker, place.array, node)
     array, type_ = element_value_type(walker, place.array, node)
-    if place.components is not None:
-        _store_swizzle(walker, array, place.components, type_, binding, node)
+    if place.components is not None or place.slices is not None:
+        for indices, part in _placements(walker, type_, place, binding, node):
+            walker.builder.op("store", part, array.value, *array.prefix, *indices, **walker.access(array))
         return
     value = numbers.convert(walker, binding, type_, node)
     walker.builder.op("store", value, array.value, *array.prefix, **walker.access(array))
-
-
-def _store_swizzle(
-    walker: Walker, array: Array, components: list[int], type_: Type, binding: Binding, node: ast.AST
-) -> None:
-    _check_swizzle(walker, components, type_, node)
-    parts = _swizzle_parts(walker, binding, components, scalar_of(type_), node)
-    for position, value in zip(components, parts):
-        walker.builder.op(
-            "store", value, array.value, *array.prefix, walker.builder.index(position), **walker.access(array)
-        )
 
 
 def _swizzle_parts(walker: Walker, binding: Binding, components: list[int], scalar: Type, node: ast.AST) -> list[Value]:
@@ -248,7 +251,7 @@ def _store_in_slot(walker: Walker, slot: Slot, place: Component, binding: Bindin
 
 
 def _placements(
-    walker: Walker, type_: Type, place: Component, binding: Binding, node: ast.AST
+    walker: Walker, type_: Type, place: Element | Component, binding: Binding, node: ast.AST
 ) -> list[tuple[list[Value], Value]]:
     """The scalar stores that a component assignment is: (indices, value)."""
     builder = walker.builder
@@ -257,11 +260,12 @@ def _placements(
         _check_swizzle(walker, place.components, type_, node)
         parts = _swizzle_parts(walker, binding, place.components, scalar, node)
         return [([builder.index(position)], value) for position, value in zip(place.components, parts)]
-    axes = component_axes(walker, place.indices, shape, node)
+    subscript = place.indices if isinstance(place, Component) else place.slices or []
+    axes = component_axes(walker, subscript, shape, node)
     if (
         all(len(axis) == 1 for axis in axes)
-        and not any(isinstance(index, SliceIndex) for index in place.indices)
-        and len(place.indices) == len(shape)
+        and not any(isinstance(index, SliceIndex) for index in subscript)
+        and len(subscript) == len(shape)
     ):
         return [([axis[0] for axis in axes], numbers.convert(walker, binding, scalar, node))]
     import itertools
@@ -269,7 +273,7 @@ def _placements(
     positions = list(itertools.product(*axes))
     kept = tuple(
         len(axis)
-        for axis, index in zip(axes, [*place.indices, *[SliceIndex()] * len(axes)])
+        for axis, index in zip(axes, [*subscript, *[SliceIndex()] * len(axes)])
         if isinstance(index, SliceIndex) or len(axis) > 1
     )
     value = numbers.convert(walker, binding, matrix_type(scalar, kept), node)
@@ -359,11 +363,16 @@ def _update_target(walker: Walker, place: Element, node: ast.AugAssign, kind: st
         update_element(walker, place, by, value, node)
         return
     array, type_ = element_value_type(walker, place.array, node)
+    before: Binding
     if place.components is not None:
         before = component_of(walker, array, place.components, type_, node)
     else:
         before = walker.load(array, node)
-    store_element(walker, Element(array, place.components), numbers.binary(walker, kind, before, value, node), node)
+        if place.slices is not None:
+            before = element(walker, before, place.slices, node)
+    store_element(
+        walker, Element(array, place.components, place.slices), numbers.binary(walker, kind, before, value, node), node
+    )
 
 
 def component_of(walker: Walker, array: Array, components: list[int], type_: Type, node: ast.AST) -> Run:
@@ -386,14 +395,12 @@ def update_element(walker: Walker, place: Element, by: str, value: Binding, node
     if by in ("bit_and", "bit_or", "bit_xor") and scalar_of(type_).is_float:
         raise walker.error(node, "bit operations take integers", found=str(type_), kind=QuadrantsTypeError)
     builder = walker.builder
-    if place.components is None:
+    if place.components is None and place.slices is None:
         converted = numbers.convert(walker, value, type_, node)
         return Run(builder.emit("update", converted, array.value, *array.prefix, by=by, **walker.access(array)))
-    _check_swizzle(walker, place.components, type_, node)
-    parts = _swizzle_parts(walker, value, place.components, scalar_of(type_), node)
     old = [
-        builder.emit("update", part, array.value, *array.prefix, builder.index(position), by=by, **walker.access(array))
-        for position, part in zip(place.components, parts)
+        builder.emit("update", part, array.value, *array.prefix, *indices, by=by, **walker.access(array))
+        for indices, part in _placements(walker, type_, place, value, node)
     ]
     if len(old) == 1:
         return Run(old[0])

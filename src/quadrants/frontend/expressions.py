@@ -18,7 +18,17 @@ from quadrants.ir.types import matrix_type, scalar_of, shape_of, u1
 if TYPE_CHECKING:
     from quadrants.frontend.walker import Walker
 
-__all__ = ["BINARY", "evaluate", "expression_text", "flat_indices", "index_list", "partial", "swizzle_positions"]
+__all__ = [
+    "BINARY",
+    "element",
+    "evaluate",
+    "expression_text",
+    "flat_indices",
+    "index_list",
+    "partial",
+    "sliced_element",
+    "swizzle_positions",
+]
 
 BINARY: dict[type, str] = {
     ast.Add: "add",
@@ -414,8 +424,7 @@ def element(walker: Walker, base: Binding, indices: list[Binding], node: ast.AST
     if type(base) is Sequence:
         return _sequence_element(walker, base, indices, node)
     if type(base) is Array:
-        found = partial(walker, base, indices, node)
-        return found
+        return partial(walker, base, indices, node)
     if type(base) is Iteration:
         raise walker.error(node, f"{numbers.describe(base)} cannot be indexed in a kernel")
     return _matrix_element(walker, base, indices, node)
@@ -503,15 +512,22 @@ def _sliced(walker: Walker, array: Array, indices: list[Binding], node: ast.AST)
     from quadrants.frontend.assign import SliceIndex
 
     first = next(position for position, index in enumerate(indices) if isinstance(index, SliceIndex))
-    done = len(array.prefix)
-    if done + first < array.domain and array.kind != "numpy":
+    return _matrix_element(
+        walker, walker.load(sliced_element(walker, array, indices[:first], node), node), indices[first:], node
+    )
+
+
+def sliced_element(walker: Walker, array: Array, indices: list[Binding], node: ast.AST) -> Array:
+    """The element that the indices in front of a slice reach: only the static axes of elements are sliced."""
+    if len(array.prefix) + len(indices) < array.domain and array.kind != "numpy":
         raise walker.error(node, "fields are not sliced in a kernel", hint="loop over the indices")
-    head = partial(walker, array, indices[:first], node) if first else array
-    if not head.indexed:  # type: ignore[attr-defined]
+    head = partial(walker, array, indices, node) if indices else array
+    assert type(head) is Array
+    if not head.indexed:
         raise walker.error(
             node, "whole arrays are not sliced in a kernel", hint="loop over the indices, or slice before the call"
         )
-    return _matrix_element(walker, walker.load(head, node), indices[first:], node)
+    return head
 
 
 def _matrix_element(walker: Walker, base: Binding, indices: list[Binding], node: ast.AST) -> Binding:

@@ -15,7 +15,6 @@ from quadrants.frontend.source import function_source
 from quadrants.frontend.values import Array, Binding, Run, Slot, Static
 from quadrants.frontend.walker import Restart, Unknown, Walker
 from quadrants.ir.nodes import Function, Op, Value
-from quadrants.ir.types import scalar_of
 
 if TYPE_CHECKING:
     from quadrants.frontend.compilation import Compilation
@@ -157,7 +156,7 @@ def _walk_function(
     specialisation.captured = captured = walker.captured = []
     specialisation.pending = []
     ir_function.location = _location(source)
-    names = {name: part for name, part in key[1]}
+    names = dict(key[1])
     templates = [
         name
         for name, binding in bindings.items()

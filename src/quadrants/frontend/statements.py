@@ -10,8 +10,8 @@ from quadrants.frontend import numbers, protocol
 from quadrants.frontend.assign import assign, augmented
 from quadrants.frontend.expressions import evaluate, expression_text
 from quadrants.frontend.loops import for_statement, leave_loop, while_statement
-from quadrants.frontend.returns import UNREACHABLE
 from quadrants.frontend.merge import Path, append_yield, merge_names, rebuild_sequences
+from quadrants.frontend.returns import UNREACHABLE
 from quadrants.frontend.scan import assigned_names, contains_return, leaves, touched_names
 from quadrants.frontend.values import Binding, Run, Static
 from quadrants.frontend.walker import Exit, Unknown

@@ -126,7 +126,17 @@ class Walker:
     ) -> QuadrantsCompilationError:
         """A compile error at a syntax node of this function."""
         location = source_location(place(self.file, node)) if hasattr(node, "lineno") else None
-        return kind.at(location, message, hint, found=found, expected=expected)
+        return kind.at(location, message, hint or self._missing_argument(node), found=found, expected=expected)
+
+    def _missing_argument(self, node: ast.AST) -> str:
+        """A word on a parameter in the expression that was given None."""
+        parameters = {argument.arg for argument in self.node.args.args}
+        for child in ast.walk(node):
+            if isinstance(child, ast.Name) and child.id in parameters:
+                binding = self.env.get(child.id)
+                if type(binding) is Static and binding.value is None:
+                    return f"argument '{child.id}' is None"
+        return ""
 
     def at(self, node: ast.AST) -> None:
         """Operations emitted from here on come from this node."""
