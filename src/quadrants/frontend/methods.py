@@ -224,8 +224,9 @@ def _by_library(name: str) -> Method:
     def method(walker: Walker, run: Run, arguments: Arguments, node: ast.AST) -> Binding:
         from quadrants.frontend.functions import library_function
 
-        operand = numbers.as_float(walker, run, node)
-        _square(walker, operand, node, name)
+        # Determinants up to 4 by 4 are sums of products, which integers have; what eliminates needs floats.
+        exact = _square(walker, run, node, name) <= 4 and name == "determinant"
+        operand = run if exact else numbers.as_float(walker, run, node)
         return library_function(walker, name, Arguments([operand], {}, [None]), node)
 
     return method
