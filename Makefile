@@ -4,6 +4,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/ready
 JOBS   ?= 2
+# What `make check` leaves to `make test`, to stay under a minute.
+LONG   := llvm properties runtime fuzz library packaging/test_examples.py
 
 .PHONY: demo test check bench peers wheel lock clean help
 
@@ -38,7 +40,7 @@ check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
 	$(BIN)/pyright
-	$(BIN)/python -m pytest -q -m "not slow" -n $(JOBS)
+	$(BIN)/python -m pytest -q -m "not slow" -n $(JOBS) $(addprefix --ignore=tests/,$(LONG))
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks
