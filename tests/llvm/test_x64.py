@@ -68,6 +68,33 @@ def test_artifact() -> None:
     assert pickle.loads(pickle.dumps(artifact)) == artifact
 
 
+QUARTERS = """quadrants-ir 1
+stage lowered
+kernel @sums(%x: array<f64, 1, C>, %i: i64) -> f64 {
+  %v = load %x[%i]
+  %a, %b, %c, %d = call @quarters(%v, %v) : f64, f64, f64, f64
+  %e = add %a, %b
+  %f = add %c, %d
+  %g = add %e, %f
+  return %g
+}
+function @quarters(%x: f64, %y: f64) -> f64, f64, f64, f64 {
+  %p = mul %x, %y
+  %q = add %x, %y
+  %r = sub %x, %p
+  return %p, %q, %r, %x
+}
+"""
+
+
+@pytest.mark.parametrize("level", [0, 2])
+def test_results_of_functions_stay_in_vector_registers(level: int) -> None:
+    """C's convention returns a third float on the x87 stack, which LLVM reads with instructions that do not exist."""
+    options = target.Options(level=level)
+    assembly = target.assembly(target.compile_module(parse_module(QUARTERS), options), options)
+    assert "callq" in assembly and re.search(r"\tf(st|ld)", assembly) is None
+
+
 def test_other_processors() -> None:
     triple = target.host_machine().triple
     avx2 = target.Options(machine=optimise.Machine(triple, "x86-64-v3", "+avx2,+fma,+f16c"))

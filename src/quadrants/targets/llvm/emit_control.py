@@ -230,7 +230,9 @@ def _call(writer: Writer, op: Op) -> None:
     types = register_types([result.type for result in op.results])
     struct = result_struct(types, may_fail)
     symbol = program.symbols[callee]
-    returned = writer.call(struct, symbol, ", ".join(arguments), ", ".join(parameters), program.attributes[callee])
+    attributes = program.attributes[callee]
+    convention = program.function_convention
+    returned = writer.call(struct, symbol, ", ".join(arguments), ", ".join(parameters), attributes, convention)
     for k, result in enumerate(op.results):
         writer.names[result] = writer.assign(f"extractvalue {struct} {returned}, {k}")
     if may_fail:

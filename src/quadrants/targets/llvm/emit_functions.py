@@ -127,7 +127,8 @@ class FunctionWriter(Writer):
                 size = descriptor_bytes(value.type)
                 parameters.append(f"ptr readonly nonnull noundef align 8 dereferenceable({size}) %p{k}")
         attributes = self.program.attributes[self.function.name]
-        return f"define {self.struct} @{symbol}({', '.join(parameters)}) {attributes}"
+        convention = self.program.function_convention
+        return f"define {convention}{self.struct} @{symbol}({', '.join(parameters)}) {attributes}"
 
     def descriptor(self, value: Value) -> str:
         parameters = self.function.parameters

@@ -33,6 +33,12 @@ class Program:
     may_fail: set[str] = field(default_factory=set)
     may_alias: set[str] = field(default_factory=set)
 
+    @property
+    def function_convention(self) -> str:
+        """The word before the result type in `define`, `declare` and `call` of the program's functions."""
+        word = self.record.calling_convention
+        return f"{word} " if word else ""
+
 
 class Unit:
     """One LLVM module: its functions, declarations, constants, metadata, and what its ids stand for."""
@@ -161,10 +167,13 @@ class Writer:
         self.fill_phi(self.reserve(), name, llvm_type, edges)
         return name
 
-    def call(self, result: str, symbol: str, arguments: str, parameters: str, attributes: str = "") -> str:
+    def call(
+        self, result: str, symbol: str, arguments: str, parameters: str, attributes: str = "", convention: str = ""
+    ) -> str:
         """A call of a declared symbol; gives the result's name, '' for void."""
-        self.unit.declare(symbol, f"declare {result} @{symbol}({parameters}){' ' + attributes if attributes else ''}")
-        text = f"call {result} @{symbol}({arguments})"
+        ending = f" {attributes}" if attributes else ""
+        self.unit.declare(symbol, f"declare {convention}{result} @{symbol}({parameters}){ending}")
+        text = f"call {convention}{result} @{symbol}({arguments})"
         if result == "void":
             self.line(text)
             return ""

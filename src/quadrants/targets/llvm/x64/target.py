@@ -47,6 +47,7 @@ def record(machine: optimise.Machine | None = None) -> CapabilityRecord:
         name="x64",
         version=f"x64-{VERSION}/{machine.processor}/{machine.features}",
         dtypes=_DTYPES if "+f16c" in features else _DTYPES - {"f16"},
+        calling_convention="x86_regcallcc",  # C's returns the third float on the x87 stack
         vector_bits=min(widest, 256),  # 512 is no faster on Zen 4 and slower on short rows
         maximum_vector_bits=widest,
         fused_multiply_add="+fma" in features,
