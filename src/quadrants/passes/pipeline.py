@@ -29,6 +29,7 @@ from quadrants.passes import (
     simplify,
     sink_slots,
     straighten,
+    unroll,
     widen_sums,
     wrap_indices,
 )
@@ -74,6 +75,7 @@ PIPELINE: tuple[Pass, ...] = (
     Pass("join_returns", join_returns.run, "kernel", "functions that return early can be inlined, too"),
     Pass("inline", inline.run, "kernel", "small calls cost nothing; loops of functions become the kernel's"),
     Pass("mark_aliases", mark_aliases.run, "kernel", "a function may get one array twice", required=True),
+    Pass("unroll", unroll.run, "kernel", "components of vectors are known elements"),
     Pass("simplify", simplify.run, "kernel", "constants, laws of algebra, decided branches", keeps_effects=True),
     Pass("cse", cse.run, "kernel", "analyses compare indices and bounds by identity", keeps_effects=True),
     Pass("forward_stores", forward_stores.run, "kernel", "values stay out of memory", keeps_effects=True),
@@ -126,6 +128,8 @@ PIPELINE: tuple[Pass, ...] = (
 CONSTRAINTS: tuple[Constraint, ...] = (
     Constraint("join_returns", "inline", "only a body with one return can stand in place of a call"),
     Constraint("inline", "mark_aliases", "calls that are gone overlap nothing"),
+    Constraint("inline", "unroll", "loops of functions are short where their arguments are constants"),
+    Constraint("unroll", "simplify", "counters have become constants"),
     Constraint("inline", "simplify", "arguments that are constants decide branches of the callee"),
     Constraint("inline", "parallelise", "loops of functions called at the top level are loops of the top level"),
     Constraint("mark_aliases", "forward_stores", "forwarding asks which parameters may overlap"),
