@@ -88,6 +88,21 @@ def test_read_only_array_that_the_kernel_reads() -> None:
     assert qd.kernel(element)(array, 2) == 2.0
 
 
+@pytest.mark.parametrize("value", [2**64, -(2**63) - 1])
+def test_integer_beyond_every_width(value: int) -> None:
+    with pytest.raises((OverflowError, TypeError, ValueError), match="'n'"):
+        qd.kernel(weak)(value)
+
+
+def test_integer_beyond_the_width_of_its_parameter() -> None:
+    with pytest.raises((OverflowError, TypeError, ValueError), match="'n'"):
+        qd.kernel(shifted)(2**31)
+
+
+def weak(n):
+    return n
+
+
 def test_missing_argument() -> None:
     with pytest.raises((TypeError, SyntaxError), match="value"):
         qd.kernel(fill)(np.zeros(3, np.float32))

@@ -198,6 +198,24 @@ def field_without_axes(n, out):
         out[i % 2] += 0.5
 
 
+def doubled_often(p, k):
+    for _ in range(k):
+        p = p * 2.0
+    return p
+
+
+@runs(args=(FieldOf("f32", 1.5), FieldOf("f32", [0.0, 0.0, 0.0, 0.0])))
+def field_without_axes_passed_to_a_function(x, out):
+    a = x[None]
+    b = a + 1.0
+    for i in range(4):
+        out[i] = doubled_often(a, i) + b
+    x[None] = a + 10.0
+    c = x[None]
+    x[None] = 0.0
+    return a, c
+
+
 @runs(args=(np.zeros((4, 4), np.int32), i32(1, 3)))
 def vectors_as_indices(a, p):
     q = qd.Vector([p[0], p[1]])

@@ -65,12 +65,6 @@ def add_row(a, i, by):
         a[i, j] += by
 
 
-def choose(which):
-    if which:
-        return lambda x: x + 1
-    return lambda x: x * 2
-
-
 @qd.func if hasattr(qd, "func") else lambda function: function
 def saxpy_element(a, x, y):
     return a * x + y
@@ -223,6 +217,35 @@ def conversions(x: qd.f32, n: qd.i32):
 @runs(args=(0.3,), tolerance=1e-6)
 def functions_of_math_and_numpy(x: qd.f32):
     return math.sin(x) + np.cos(x), math.atan2(x, 1.0), np.exp(x) - math.log(x), np.hypot(x, 4.0), math.fabs(-x)
+
+
+@runs(args=(0.3,), tolerance=1e-12)
+def more_functions_of_math(x: qd.f64):
+    return math.degrees(x), math.radians(x), math.log(x, 2), math.log2(x), math.log1p(x), math.sinh(x), math.erf(x)
+
+
+@runs(args=(5, 3), tolerance=1e-12)
+def functions_of_math_on_integers(n, m):
+    return math.sqrt(n), math.pow(n, m), math.log(n, m), math.hypot(n, m), math.floor(n * 0.7), math.ceil(n * 0.7)
+
+
+@runs(args=(5,))
+def nested_function_that_returns_from_a_loop(n):
+    def first_above(x):
+        for k in range(5):
+            if k > x:
+                return k
+        return -1
+
+    return first_above(n - 3), first_above(n)
+
+
+@runs(args=(1.5, 3))
+def nested_function_with_keyword_parameters(x, n):
+    def scaled(v, *, k=2):
+        return v * k
+
+    return scaled(x), scaled(x, k=n)
 
 
 @runs(args=(10.75, 3))

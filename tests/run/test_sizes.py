@@ -103,6 +103,24 @@ def divergent(a, out):
         out[i] = steps
 
 
+def carried_by_three(a, out, n):
+    for i in range(5, n - 5):
+        a[i + 3] += a[i] & 15
+        x = 0
+        for j in range(50):
+            x += (i * j) % 7
+        out[i] = x
+
+
+def carried_by_seven(a, out, n):
+    for i in range(n - 9):
+        a[i + 7] = (a[i] + a[i + 8]) & 255
+        x = 0
+        for j in range(50):
+            x += (i * j) % 7
+        out[i] = x
+
+
 def compact(x, counter, out):
     for i in range(len(x)):
         if x[i] > 0:
@@ -203,6 +221,20 @@ def test_divergent_iterations() -> None:
             steps += 1
         expected[start] = steps
     assert (out[:2000] == expected[:2000]).all()
+
+
+@pytest.mark.parametrize("function", [carried_by_three, carried_by_seven], ids=lambda f: f.__name__)
+def test_dependence_over_a_distance_runs_in_order(function) -> None:
+    count = 6000
+    a = np.random.default_rng(2).integers(0, 16, count)
+    expected = [int(value) for value in a]
+    function(expected, [0] * count, count)
+    kernel = qd.kernel(function)
+    for _ in range(4):
+        found = a.copy()
+        kernel(found, np.zeros(count, np.int64), count)
+        assert found.tolist() == expected
+    assert "no parallel loop" in kernel.report()
 
 
 def test_tickets() -> None:

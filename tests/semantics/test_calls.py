@@ -15,6 +15,10 @@ PROGRAMS: list[Program] = []
 calls = partial(program, PROGRAMS, section="Calls, results, strings, exceptions")
 
 
+TYPED_FLOAT = np.float32(1.5)
+TYPED_INTEGER = np.int16(3)
+
+
 def i32(*values: int) -> np.ndarray:
     return np.array(values, np.int32)
 
@@ -176,6 +180,16 @@ def vectors_and_matrices_as_results(x: qd.f32):
     return qd.Vector([x, 2.0]), qd.Matrix([[x, 0.0], [0.0, x]])
 
 
+@calls(args=(3,), result=(("f32", 3.0), ("i32", 8)))
+def tuple_result_is_converted_to_the_annotation(n) -> tuple[qd.f32, qd.i32]:
+    return n, n * 2.9
+
+
+@calls(result=(("f32", 3.0), ("i16", 4)))
+def typed_constants_as_results():
+    return TYPED_FLOAT * 2, TYPED_INTEGER + 1
+
+
 @calls(args=(1,))
 def no_result(n):
     m = n + 1
@@ -325,3 +339,14 @@ def test_print_with_formats(executor: Executor, capfd: pytest.CaptureFixture[str
     if executor.name != "oracle":
         qd.sync()
     assert "n = 3 x = 1.50\n" in capfd.readouterr().out
+
+
+def _prints_in_other_ways(n, x: qd.f32):
+    print("a {} b {:.1f}".format(n, x), n > 2, sep=", ", end=".\n")
+    print()
+    print("100%", qd.Vector([n, 2]))
+
+
+def test_print_with_separators_and_format_calls(executor: Executor, capfd: pytest.CaptureFixture[str]) -> None:
+    executor.launcher(_prints_in_other_ways)(3, 1.5)
+    assert "a 3 b 1.5, True.\n\n100% [3, 2]\n" in capfd.readouterr().out

@@ -225,6 +225,27 @@ def walrus_binds_a_name(n):
     return m
 
 
+@names(args=(5,), result=("i64", 22))
+def name_that_an_earlier_iteration_assigned(n):
+    for i in range(n):
+        if i == 2:
+            y = i * 10
+        elif i > 2:
+            y = y + 1
+        else:
+            y = 0
+    return y
+
+
+@names(args=(3,), result=("i64", 6))
+def name_that_a_taken_path_assigned(n):
+    if n > 2:
+        twice = 2 * n
+    if n > 1:
+        n = twice
+    return n
+
+
 # Static evaluation.
 
 
@@ -330,3 +351,33 @@ def test_changed_global_in_a_called_function_is_seen(executor: Executor, monkeyp
     assert launch(1.0) == 4.0
     monkeypatch.setitem(globals(), "SCALE", 10)
     assert launch(1.0) == 20.0
+
+
+VECTOR = qd.Vector([1.0, 2.0])
+
+
+def _first_of_a_captured_vector():
+    return VECTOR[0]
+
+
+def test_changed_element_of_a_captured_vector_is_seen(executor: Executor) -> None:
+    launch = executor.launcher(_first_of_a_captured_vector)
+    before = VECTOR[0]
+    try:
+        assert launch() == 1.0
+        VECTOR[0] = 7.0
+        assert launch() == 7.0
+    finally:
+        VECTOR[0] = before
+
+
+def _first_of_a_template(v: qd.template()):
+    return v[0]
+
+
+def test_changed_element_of_a_template_argument_is_seen(executor: Executor) -> None:
+    launch = executor.launcher(_first_of_a_template)
+    vector = qd.Vector([1.0, 2.0])
+    assert launch(vector) == 1.0
+    vector[0] = 7.0
+    assert launch(vector) == 7.0

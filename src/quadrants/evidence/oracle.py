@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import math
 import types
+import typing
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ import numpy as np
 from quadrants.evidence import functions, namespace, numerics, rewrite
 from quadrants.evidence.arrays import ArrayView, FieldView, detached
 from quadrants.evidence.functions import Dtype, VectorType
-from quadrants.evidence.scalar import OracleError, defaults, lift, scalar_type_of_numpy
+from quadrants.evidence.scalar import OracleError, cast, defaults, lift, scalar_type_of_numpy
 from quadrants.evidence.tensor import Tensor, as_tensor, is_tensor
 from quadrants.evidence.tensor_methods import settled
 from quadrants.ir.types import ScalarType, f64, i64
@@ -38,12 +39,14 @@ def run(
     try:
         with numerics.quiet():
             session = Session()
-            callee = session.function(_plain_function(function))
-            result = callee(
+            original = _plain_function(function)
+            result = session.function(original)(
                 *(session.argument(argument) for argument in arguments),
                 **{name: session.argument(argument) for name, argument in keywords.items()},
             )
             session.write_back()
+            if template_positions(original):
+                result = result[0]  # the rest are the parameters by reference, which a kernel does not hand back
             return None if result is None else settled(result)
     finally:
         defaults.integer, defaults.floating = before
@@ -83,8 +86,9 @@ def _enter(value: Any, annotation: Any) -> Any:
 
 
 def _leave(value: Any, annotation: Any) -> Any:
-    if isinstance(annotation, tuple) and isinstance(value, tuple):
-        return tuple(_leave(item, kind) for item, kind in zip(value, annotation, strict=True))
+    kinds = typing.get_args(annotation)
+    if kinds and isinstance(value, tuple):
+        return tuple(_leave(item, kind) for item, kind in zip(value, kinds, strict=True))
     return value if isinstance(value, ArrayView) else _enter(value, annotation)
 
 
@@ -181,7 +185,7 @@ class Session:
         if hasattr(value, "from_numpy") and hasattr(value, "to_numpy"):
             return self._field(value)
         if hasattr(value, "to_numpy") and hasattr(value, "to_list"):
-            return Tensor(np.shape(value.to_numpy()), list(np.asarray(value.to_numpy()).reshape(-1)))
+            return _host_matrix(value)
         shape = getattr(value, "shape", None)
         if (
             isinstance(shape, tuple)
@@ -208,6 +212,14 @@ class Session:
         """Copies the fields' elements to their owners."""
         for field, view in self.fields.values():
             field.from_numpy(view.array)
+
+
+def _host_matrix(value: Any) -> Tensor:
+    """A vector or matrix of the host: weak where it has no dtype of its own."""
+    array = np.asarray(value.to_numpy())
+    dtype = getattr(value, "_dtype", None)
+    items = array.reshape(-1).tolist() if dtype is None else [cast(lift(item), dtype) for item in array.reshape(-1)]
+    return Tensor(array.shape, items)
 
 
 _MISSING = object()
@@ -237,10 +249,14 @@ class _Reached:
         target = getattr(target, "__wrapped__", target)
         if not isinstance(target, types.FunctionType) or _is_ours(target):
             return frozenset()
-        code = target.__code__
-        names = code.co_varnames[: code.co_argcount]
-        annotations = target.__annotations__
-        return frozenset(i for i, name in enumerate(names) if _is_template(annotations.get(name)))
+        return template_positions(target)
+
+
+def template_positions(function: types.FunctionType) -> frozenset[int]:
+    """The positions of the parameters that a function takes by reference."""
+    code = function.__code__
+    names = code.co_varnames[: code.co_argcount]
+    return frozenset(i for i, name in enumerate(names) if _is_template(function.__annotations__.get(name)))
 
 
 def _is_template(annotation: Any) -> bool:

@@ -98,6 +98,9 @@ class Tensor(Operators):
     def __repr__(self) -> str:
         return f"{'weak ' if self.weak else ''}{self.dtype}({self.to_list()})"
 
+    def __str__(self) -> str:
+        return str(self.to_list())
+
     def copy(self) -> Tensor:
         """The same value, no longer tied to a place."""
         return Tensor(self.shape, self.items)
