@@ -205,7 +205,7 @@ def _template(
 ) -> Argument:
     if isinstance(value, (tuple, list)) and any(protocol.is_array(item) for item in value):
         return _sequence(value, [_template(name, item, wish, default_int, default_float) for item in value])
-    if protocol.is_array(value):
+    if protocol.is_array(value) or protocol.matrix_constant(value) is not None:
         return _any(name, value)
     return _static(value)
 

@@ -6,7 +6,9 @@ import gc
 import types
 from typing import Any
 
-__all__ = ["ABSENT", "Guard", "LiveNumber", "Observation", "cell_of", "guards_of", "place_of"]
+from quadrants.frontend import protocol
+
+__all__ = ["ABSENT", "ContentGuard", "Guard", "LiveNumber", "Observation", "cell_of", "guards_of", "place_of"]
 
 
 class _Absent:
@@ -36,6 +38,50 @@ class Guard:
             return self.container.cell_contents is self.value
         except ValueError:
             return False
+
+
+class ContentGuard:
+    """A captured object that can be changed in place (a host vector or matrix, a list, a dictionary, a set) and must
+    still hold what it held; elements of containers are compared by identity."""
+
+    __slots__ = ("container", "kept", "key", "snapshot", "value")
+
+    def __init__(self, container: Any) -> None:
+        self.container = container
+        self.key = "content"
+        self.value = None
+        self.snapshot, self.kept = _content(container)
+
+    def holds(self) -> bool:
+        return _content(self.container)[0] == self.snapshot
+
+    def words(self) -> list[tuple[int, int]] | None:
+        """(address, 64-bit word) of memory that holds the content, for a check in machine code; None where it is not
+        made of whole words."""
+        return protocol.content_words(self.container)
+
+
+def _content(value: Any) -> tuple[Any, Any]:
+    """(what is compared, what has to stay alive for that)"""
+    matrix = protocol.matrix_constant(value)
+    if matrix is not None:
+        return repr(matrix), None
+    if isinstance(value, dict):
+        return [(id(key), id(item)) for key, item in value.items()], list(value.items())
+    kept = list(value)
+    return [id(item) for item in kept], kept
+
+
+def _content_guards(value: Any) -> list[ContentGuard]:
+    """Guards on the inside of a captured object and of what it holds."""
+    if protocol.matrix_constant(value) is not None:
+        return [ContentGuard(value)]
+    if type(value) in (list, dict, set):
+        inside = value.values() if type(value) is dict else value
+        return [ContentGuard(value), *(guard for item in inside for guard in _content_guards(item))]
+    if type(value) is tuple:
+        return [guard for item in value for guard in _content_guards(item)]
+    return []
 
 
 class Observation:
@@ -97,7 +143,7 @@ def cell_of(function: types.FunctionType, name: str) -> types.CellType:
     return dict(zip(function.__code__.co_freevars, function.__closure__ or ()))[name]
 
 
-def guards_of(way: str, owner: Any, name: str, value: Any) -> list[Guard]:
+def guards_of(way: str, owner: Any, name: str, value: Any) -> list[Guard | ContentGuard]:
     """What has to stay the same for a 'global', 'cell' or 'member' to stay what it is, as far as that can be told
     cheaply."""
     if value is ABSENT or isinstance(value, types.ModuleType):
@@ -107,7 +153,7 @@ def guards_of(way: str, owner: Any, name: str, value: Any) -> list[Guard]:
     place = _place_in_class(owner, name, kept) if is_method else place_of(way, owner, name, kept)
     if place is None:
         return []
-    guards = [Guard(*place, kept)]
+    guards: list[Guard | ContentGuard] = [Guard(*place, kept), *_content_guards(kept)]
     own = getattr(owner, "__dict__", None) if way == "member" else None
     if type(own) is dict and own is not place[0]:
         guards.append(Guard(own, name, ABSENT))  # a member of the class, as long as the object has none of its own

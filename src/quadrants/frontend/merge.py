@@ -219,10 +219,9 @@ def _value_on(walker: Walker, path: Path, binding: Binding | None, type_: Type, 
 
 def convert_to(walker: Walker, binding: Binding, type_: Type, node: ast.AST) -> Value:
     """A value binding as a value of a type of its own shape."""
-    run = numbers.to_run(walker, binding, node)
     if type(binding) is Static and is_number(binding.value):
         return numbers.constant(walker, binding.value, type_)
-    return walker.builder.cast(run.value, scalar_of(type_))
+    return walker.builder.cast(numbers.to_run(walker, binding, node).value, scalar_of(type_))
 
 
 def append_yield(block: Block, values: list[Value], kind: str = "yield", location: Any = None) -> None:

@@ -134,9 +134,19 @@ def _facts(run: Run) -> tuple[ScalarType, bool]:
     return scalar_of(run.value.type), run.weak
 
 
-def coerce(walker: Walker, binding: Binding, run: Run, scalar: ScalarType) -> Value:
+def _read(walker: Walker, binding: Binding, node: ast.AST) -> tuple[Run | None, tuple[ScalarType, bool]]:
+    """The binding as a run-time value with its type and weakness; None for a number, which `coerce` makes of the type
+    that is wanted."""
+    if type(binding) is Static and is_number(binding.value):
+        scalar = literal_scalar(walker, binding.value)
+        return None, (scalar, scalar is not u1)
+    run = binding if type(binding) is Run else to_run(walker, binding, node)
+    return run, (scalar_of(run.value.type), run.weak)
+
+
+def coerce(walker: Walker, binding: Binding, run: Run | None, scalar: ScalarType) -> Value:
     """`run` (made from `binding`) with the element type `scalar`; literals keep their full precision."""
-    if type(binding) is Static and is_number(binding.value):  # type: ignore[attr-defined]
+    if run is None or (type(binding) is Static and is_number(binding.value)):
         return constant(walker, binding.value, scalar)  # type: ignore[attr-defined]
     return walker.builder.cast(run.value, scalar)
 
@@ -145,8 +155,7 @@ def convert(walker: Walker, binding: Binding, type_: Type, node: ast.AST) -> Val
     """The binding as a value of exactly that type: cast, and scalars spread over a matrix; the shapes must fit."""
     if type(binding) is Sequence and shape_of(type_):
         binding = sequence_to_matrix(walker, binding, node, scalar_of(type_))
-    run = to_run(walker, binding, node)
-    value = coerce(walker, binding, run, scalar_of(type_))
+    value = coerce(walker, binding, _read(walker, binding, node)[0], scalar_of(type_))
     if value.type is type_:
         return value
     if not shape_of(value.type):
@@ -155,7 +164,13 @@ def convert(walker: Walker, binding: Binding, type_: Type, node: ast.AST) -> Val
         shape_of(type_)
     ):
         return reshape(walker, value, type_)
-    raise walker.error(node, "the shapes do not fit", found=describe(run), expected=str(type_), kind=QuadrantsTypeError)
+    raise walker.error(
+        node,
+        "the shapes do not fit",
+        found=describe(to_run(walker, binding, node)),
+        expected=str(type_),
+        kind=QuadrantsTypeError,
+    )
 
 
 def reshape(walker: Walker, value: Value, type_: Type) -> Value:
@@ -206,8 +221,7 @@ def meet(
     walker: Walker, left: Binding, right: Binding, node: ast.AST, arithmetic: bool = True
 ) -> tuple[Value, Value, bool]:
     """Two operands brought to one type (see semantics: Numbers) and one shape; and whether the result is weak."""
-    a, b = to_run(walker, left, node), to_run(walker, right, node)
-    facts_a, facts_b = _facts(a), _facts(b)
+    (a, facts_a), (b, facts_b) = _read(walker, left, node), _read(walker, right, node)
     if arithmetic:
         facts_a, facts_b = _counted(walker, facts_a), _counted(walker, facts_b)
     scalar, weak = join(walker, facts_a, facts_b)
@@ -237,10 +251,9 @@ def _shaped(walker: Walker, a: Value, b: Value, node: ast.AST) -> tuple[Value, V
 
 def as_float(walker: Walker, binding: Binding, node: ast.AST) -> Run:
     """A float operand: integers become the default float, weak ones a weak float."""
-    run = to_run(walker, binding, node)
-    scalar, weak = _facts(run)
+    run, (scalar, weak) = _read(walker, binding, node)
     if scalar.is_float:
-        return run
+        return run or to_run(walker, binding, node)
     return Run(coerce(walker, binding, run, walker.default_float), weak or scalar is u1)
 
 
@@ -332,9 +345,8 @@ def _as_items(binding: Binding) -> list[Binding] | None:
 
 def divide(walker: Walker, left: Binding, right: Binding, node: ast.AST) -> Run:
     """True division: integers give the default float."""
-    a, b = to_run(walker, left, node), to_run(walker, right, node)
-    facts_a, facts_b = _counted(walker, _facts(a)), _counted(walker, _facts(b))
-    scalar, weak = join(walker, facts_a, facts_b)
+    (a, facts_a), (b, facts_b) = _read(walker, left, node), _read(walker, right, node)
+    scalar, weak = join(walker, _counted(walker, facts_a), _counted(walker, facts_b))
     if not scalar.is_float:
         scalar = walker.default_float
     x, y = _shaped(walker, coerce(walker, left, a, scalar), coerce(walker, right, b, scalar), node)

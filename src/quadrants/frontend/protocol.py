@@ -44,6 +44,22 @@ _annotation_reader: list[Callable[[Any], Annotation | None]] = []
 _matrix_reader: list[Callable[[Any], tuple[list[Any], tuple[int, ...], ScalarType | None] | None]] = []
 _function_reader: list[Callable[[Any], Any]] = []
 _library: dict[str, Any] = {}
+_content_readers: list[Callable[[Any], list[tuple[int, int]] | None]] = []
+
+
+def register_content_words(reader: Callable[[Any], list[tuple[int, int]] | None]) -> None:
+    """`reader` gives (address, 64-bit word) of the memory that holds an object's content, None if it cannot say."""
+    _content_readers.append(reader)
+
+
+def content_words(value: Any) -> list[tuple[int, int]] | None:
+    for reader in _content_readers:
+        found = reader(value)
+        if found is not None:
+            return found
+    return None
+
+
 _matrix_maker: list[Callable[[Any, ScalarType], Any]] = []
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
 
 __all__ = [
     "annotate_liveness",
@@ -12,8 +12,179 @@ __all__ = [
     "last_assignment",
     "leaves",
     "memory_names",
+    "statements_below",
+    "subtree",
     "touched_names",
 ]
+
+# Fields that hold no nodes worth a visit.
+_LEAVES = frozenset(
+    {"ctx", "op", "ops", "id", "attr", "arg", "kind", "name", "names", "type_comment", "module", "level", "conversion"}
+)
+_BODIES = ("body", "orelse", "finalbody", "handlers", "cases")
+_fields: dict[type[ast.AST], tuple[str, ...]] = {ast.Constant: (), ast.Name: ()}
+
+
+def _fields_of(kind: type[ast.AST]) -> tuple[str, ...]:
+    found = _fields.get(kind)
+    if found is None:
+        found = _fields[kind] = tuple([name for name in kind._fields if name not in _LEAVES])
+    return found
+
+
+def subtree(node: ast.AST) -> list[ast.AST]:
+    """The node and all below, in no particular order; contexts and operators are none."""
+    found = [node]
+    for reached in found:
+        for name in _fields_of(type(reached)):
+            value = getattr(reached, name, None)
+            if type(value) is list:
+                found += [item for item in value if isinstance(item, ast.AST)]
+            elif isinstance(value, ast.AST):
+                found.append(value)
+    return found
+
+
+def statements_below(node: ast.AST) -> list[ast.AST]:
+    """Every statement below a node, however deep, in no particular order; expressions are not looked into."""
+    found = [node]
+    for reached in found:
+        for name in _BODIES:
+            value = getattr(reached, name, None)
+            if type(value) is list:
+                found += value
+    return found[1:]
+
+
+class _Facts:
+    """What a statement or expression says of names.
+
+    `assigned`: bound or changed in place; `touched`: what calls may change, templates passed by reference and targets
+    of atomics and of `fill`; `loads`: read (the base of an element that is written counts, and what nested functions
+    mention); `indexed`: elements that are written, as the base and the names in the index; `static`: the targets of
+    `qd.static` loops; `returns`: whether a `return` is among it. All but the last three leave nested functions aside.
+    """
+
+    __slots__ = ("assigned", "indexed", "loads", "returns", "static", "touched")
+
+    def __init__(self) -> None:
+        self.assigned: dict[str, None] = {}
+        self.touched: dict[str, None] = {}
+        self.loads: set[str] = set()
+        self.indexed: list[tuple[str, list[str]]] = []
+        self.static: set[str] = set()
+        self.returns = False
+
+    def include(self, other: _Facts) -> None:
+        self.assigned.update(other.assigned)
+        self.touched.update(other.touched)
+        self.loads |= other.loads
+        self.indexed += other.indexed
+        self.static |= other.static
+        self.returns |= other.returns
+
+
+def _facts(node: ast.AST) -> _Facts:
+    """The facts of a statement or of an expression in the head of one; remembered on the node."""
+    known = getattr(node, "_facts", None)
+    if known is None:
+        known = _Facts()
+        _visit(node, known, False)
+        node._facts = known  # type: ignore[attr-defined]
+    return known
+
+
+def _visit(node: ast.AST, found: _Facts, nested: bool) -> None:
+    kind = type(node)
+    if kind is ast.Name:
+        if type(node.ctx) is ast.Load:  # type: ignore[attr-defined]
+            found.loads.add(node.id)  # type: ignore[attr-defined]
+        elif not nested:
+            found.assigned[node.id] = None  # type: ignore[attr-defined]
+        return
+    look = _LOOK.get(kind)
+    if look is not None:
+        nested = look(node, found, nested)
+    for name in _fields_of(kind):
+        value = getattr(node, name, None)
+        if type(value) is not list:
+            if isinstance(value, ast.AST):
+                _visit(value, found, nested)
+        elif not nested and name in _BODIES:
+            for child in value:
+                found.include(_facts(child))
+        else:
+            for child in value:
+                if isinstance(child, ast.AST):
+                    _visit(child, found, nested)
+
+
+def _look_element(node: ast.Subscript | ast.Attribute, found: _Facts, nested: bool) -> bool:
+    if type(node.ctx) is ast.Store:
+        base = _base_name(node)
+        if base and not nested:
+            found.assigned[base] = None
+        if type(node) is ast.Subscript and type(node.value) is ast.Name:
+            found.indexed.append((node.value.id, _names(node.slice)))
+    return nested
+
+
+def _look_call(node: ast.Call, found: _Facts, nested: bool) -> bool:
+    for argument in node.args:
+        base = _base_name(argument)
+        if base:
+            found.touched[base] = None
+    if type(node.func) is ast.Attribute:
+        base = _base_name(node.func)
+        if base:
+            found.touched[base] = None
+        target = node.args[0] if node.args else None
+        if node.func.attr.startswith("atomic_") and type(target) is ast.Subscript and type(target.value) is ast.Name:
+            found.indexed.append((target.value.id, _names(target.slice)))
+    return nested
+
+
+def _look_update(node: ast.AugAssign, found: _Facts, nested: bool) -> bool:
+    if type(node.target) is ast.Name and not nested:
+        found.loads.add(node.target.id)
+    return nested
+
+
+def _look_loop(node: ast.For, found: _Facts, nested: bool) -> bool:
+    if _is_static_call(node.iter):
+        found.static.update(_names(node.target))
+    return nested
+
+
+def _look_return(node: ast.Return, found: _Facts, nested: bool) -> bool:
+    found.returns |= not nested
+    return nested
+
+
+def _look_definition(node: ast.FunctionDef, found: _Facts, nested: bool) -> bool:
+    if not nested:
+        found.assigned[node.name] = None
+    return True
+
+
+def _look_scope(node: ast.AST, found: _Facts, nested: bool) -> bool:
+    return True
+
+
+_LOOK: dict[type[ast.AST], Callable[..., bool]] = {
+    ast.Subscript: _look_element,
+    ast.Attribute: _look_element,
+    ast.Call: _look_call,
+    ast.AugAssign: _look_update,
+    ast.For: _look_loop,
+    ast.Return: _look_return,
+    ast.FunctionDef: _look_definition,
+    ast.Lambda: _look_scope,
+    ast.ListComp: _look_scope,
+    ast.GeneratorExp: _look_scope,
+    ast.DictComp: _look_scope,
+    ast.SetComp: _look_scope,
+}
 
 
 def assigned_names(statements: Iterable[ast.stmt], owner: ast.AST) -> tuple[str, ...]:
@@ -23,52 +194,15 @@ def assigned_names(statements: Iterable[ast.stmt], owner: ast.AST) -> tuple[str,
     if known is None:
         found: dict[str, None] = {}
         for statement in statements:
-            _collect(statement, found)
+            found.update(_facts(statement).assigned)
         known = tuple(found)
         setattr(owner, key, known)
     return known
 
 
-def _collect(node: ast.AST, found: dict[str, None]) -> None:
-    if isinstance(node, ast.Name):
-        if isinstance(node.ctx, (ast.Store, ast.Del)):
-            found[node.id] = None
-    elif isinstance(node, (ast.Subscript, ast.Attribute)) and isinstance(node.ctx, ast.Store):
-        base = _base_name(node)
-        if base:
-            found[base] = None
-        for child in ast.iter_child_nodes(node):
-            _collect(child, found)
-    elif isinstance(node, (ast.FunctionDef, ast.Lambda, ast.ListComp, ast.GeneratorExp, ast.DictComp, ast.SetComp)):
-        if isinstance(node, ast.FunctionDef):
-            found[node.name] = None
-    else:
-        for child in ast.iter_child_nodes(node):
-            _collect(child, found)
-
-
 def touched_names(node: ast.AST) -> tuple[str, ...]:
     """Names that calls within the node may change: templates passed by reference, targets of atomics and of `fill`."""
-    known = getattr(node, "_touched", None)
-    if known is None:
-        found: dict[str, None] = {}
-        for child in ast.walk(node):
-            if isinstance(child, ast.Call):
-                _collect_by_reference(child, found)
-        known = tuple(found)
-        node._touched = known  # type: ignore[attr-defined]
-    return known
-
-
-def _collect_by_reference(node: ast.Call, found: dict[str, None]) -> None:
-    for argument in node.args:
-        base = _base_name(argument) if isinstance(argument, (ast.Name, ast.Subscript, ast.Attribute)) else None
-        if base:
-            found[base] = None
-    if isinstance(node.func, ast.Attribute):
-        base = _base_name(node.func)
-        if base:
-            found[base] = None
+    return tuple(_facts(node).touched)
 
 
 def _base_name(node: ast.AST) -> str | None:
@@ -79,26 +213,14 @@ def _base_name(node: ast.AST) -> str | None:
 
 def contains_return(statements: Iterable[ast.stmt]) -> bool:
     """Whether a `return` stands anywhere in the statements (nested functions aside)."""
-    return any(_has(statement, ast.Return) for statement in statements if not isinstance(statement, ast.FunctionDef))
-
-
-def _has(node: ast.AST, kind: type[ast.AST]) -> bool:
-    known = getattr(node, "_has_return", None)
-    if known is None:
-        known = isinstance(node, kind) or any(
-            _has(child, kind)
-            for child in ast.iter_child_nodes(node)
-            if not isinstance(child, (ast.FunctionDef, ast.Lambda, ast.expr))
-        )
-        node._has_return = known  # type: ignore[attr-defined]
-    return known
+    return any(_facts(statement).returns for statement in statements)
 
 
 def last_assignment(function: ast.AST, name: str, first: int, last: int) -> int | None:
     """The line of the last assignment of `name` on lines first..last of a function, None if there is none."""
     lines = [
         child.lineno
-        for child in ast.walk(function)
+        for child in subtree(function)
         if isinstance(child, ast.Name)
         and isinstance(child.ctx, ast.Store)
         and child.id == name
@@ -126,34 +248,16 @@ def memory_names(function: ast.FunctionDef | ast.Lambda) -> frozenset[str]:
     memory. Evidently static: constants and the targets of `qd.static` loops."""
     known = getattr(function, "_memory_names", None)
     if known is None:
-        static = {
-            name
-            for loop in ast.walk(function)
-            if isinstance(loop, ast.For) and _is_static_call(loop.iter)
-            for name in _names(loop.target)
-        }
-        known = frozenset(_stored_at_run_time(function, static))
+        found = _Facts()
+        for statement in function.body if isinstance(function, ast.FunctionDef) else [function.body]:
+            found.include(_facts(statement))
+        known = frozenset([base for base, index in found.indexed if not found.static.issuperset(index)])
         function._memory_names = known  # type: ignore[attr-defined]
     return known
 
 
-def _stored_at_run_time(function: ast.AST, static: set[str]) -> Iterator[str]:
-    for node in ast.walk(function):
-        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name):
-            if not set(_names(node.slice)) <= static:
-                yield node.value.id
-        elif (
-            isinstance(node, ast.Call)
-            and node.args
-            and isinstance(node.args[0], ast.Subscript)
-            and isinstance(node.args[0].value, ast.Name)
-        ):
-            if getattr(node.func, "attr", "").startswith("atomic_") and not set(_names(node.args[0].slice)) <= static:
-                yield node.args[0].value.id
-
-
 def _names(node: ast.AST) -> list[str]:
-    return [child.id for child in ast.walk(node) if isinstance(child, ast.Name)]
+    return [child.id for child in subtree(node) if type(child) is ast.Name]
 
 
 def _is_static_call(node: ast.AST) -> bool:
@@ -175,22 +279,22 @@ class _Liveness:
     def statement(self, node: ast.stmt, live: set[str]) -> set[str]:
         if isinstance(node, ast.If):
             node._live_out = frozenset(live)  # type: ignore[attr-defined]
-            return self.block(node.body, live) | self.block(node.orelse, live) | _uses(node.test)
+            return self.block(node.body, live) | self.block(node.orelse, live) | _facts(node.test).loads
         if isinstance(node, (ast.For, ast.While)):
             return self.loop(node, live)
         if isinstance(node, ast.Return):
-            return _uses(node)
+            return _facts(node).loads
         if isinstance(node, ast.Break):
             return set(self.loops[-1][0]) if self.loops else live
         if isinstance(node, ast.Continue):
             return set(self.loops[-1][1]) if self.loops else live
         if isinstance(node, ast.With):
-            return self.block(node.body, live) | _uses(*[item.context_expr for item in node.items])
-        return (live - _plain_targets(node)) | _uses(node)
+            return self.block(node.body, live) | set().union(*[_facts(item.context_expr).loads for item in node.items])
+        return (live - _plain_targets(node)) | _facts(node).loads
 
     def loop(self, node: ast.For | ast.While, live: set[str]) -> set[str]:
         after = self.block(node.orelse, live)
-        head_uses = _uses(node.iter) if isinstance(node, ast.For) else _uses(node.test)
+        head_uses = _facts(node.iter).loads if isinstance(node, ast.For) else _facts(node.test).loads
         targets = set(_names(node.target)) if isinstance(node, ast.For) else set()
         repeated = set() if isinstance(node, ast.For) else head_uses
         head = after | repeated
@@ -204,17 +308,6 @@ class _Liveness:
         node._live_out = frozenset(live | after)  # type: ignore[attr-defined]
         node._live_head = frozenset(head)  # type: ignore[attr-defined]
         return head | head_uses
-
-
-def _uses(*nodes: ast.AST) -> set[str]:
-    """Names read in the nodes; the base of an element that is written counts as read, and so does what nested
-    functions mention."""
-    return {
-        child.id
-        for node in nodes
-        for child in ast.walk(node)
-        if isinstance(child, ast.Name) and (isinstance(child.ctx, ast.Load) or isinstance(node, ast.AugAssign))
-    }
 
 
 def _plain_targets(node: ast.stmt) -> set[str]:

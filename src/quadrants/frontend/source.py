@@ -8,11 +8,12 @@ import types
 from typing import Any
 
 from quadrants.errors import QuadrantsSyntaxError, SourceLocation
+from quadrants.frontend.scan import statements_below, subtree
 from quadrants.ir.nodes import Location
 
 __all__ = ["FunctionSource", "function_source", "place", "source_location"]
 
-_trees: dict[tuple[str, int], dict[int, list[Any]]] = {}
+_files: dict[str, _File] = {}
 _sources: dict[types.CodeType, FunctionSource] = {}
 
 
@@ -27,21 +28,39 @@ class FunctionSource:
         self.parameters = node.args
 
 
-def _definitions(file: str, module_globals: dict[str, Any] | None) -> dict[int, list[Any]]:
-    """All function definitions of a file by their first line (that of the first decorator)."""
-    lines = linecache.getlines(file, module_globals)
-    key = (file, hash("".join(lines)))
-    found = _trees.get(key)
-    if found is None:
-        found = {}
-        for node in ast.walk(ast.parse("".join(lines), file)):
+class _File:
+    """A parsed file: its lines as `linecache` had them, and its function definitions by their first line (that of the
+    first decorator)."""
+
+    __slots__ = ("_lambdas", "_tree", "functions", "lines")
+
+    def __init__(self, file: str, lines: list[str]) -> None:
+        self.lines = lines
+        self._tree = ast.parse("".join(lines), file)
+        self._lambdas: dict[int, list[Any]] | None = None
+        self.functions: dict[int, list[Any]] = {}
+        for node in statements_below(self._tree):
             if isinstance(node, ast.FunctionDef):
                 first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-                found.setdefault(first, []).append(node)
-            elif isinstance(node, ast.Lambda):
-                found.setdefault(node.lineno, []).append(node)
-        _trees[key] = found
-    return found
+                self.functions.setdefault(first, []).append(node)
+
+    @property
+    def lambdas(self) -> dict[int, list[Any]]:
+        """The lambdas by their line."""
+        if self._lambdas is None:
+            self._lambdas = {}
+            for node in subtree(self._tree):
+                if isinstance(node, ast.Lambda):
+                    self._lambdas.setdefault(node.lineno, []).append(node)
+        return self._lambdas
+
+
+def _parsed(file: str, module_globals: dict[str, Any] | None) -> _File:
+    lines = linecache.getlines(file, module_globals)
+    known = _files.get(file)
+    if known is None or not (known.lines is lines or known.lines == lines):
+        known = _files[file] = _File(file, lines)
+    return known
 
 
 def function_source(function: types.FunctionType) -> FunctionSource:
@@ -50,11 +69,11 @@ def function_source(function: types.FunctionType) -> FunctionSource:
     known = _sources.get(code)
     if known is not None:
         return known
-    candidates = _definitions(code.co_filename, function.__globals__).get(code.co_firstlineno, [])
-    wanted = ast.Lambda if function.__name__ == "<lambda>" else ast.FunctionDef
-    matching = [node for node in candidates if isinstance(node, wanted)]
-    if wanted is ast.FunctionDef:
-        matching = [node for node in matching if node.name == code.co_name]
+    parsed = _parsed(code.co_filename, function.__globals__)
+    if function.__name__ == "<lambda>":
+        matching = parsed.lambdas.get(code.co_firstlineno, [])
+    else:
+        matching = [node for node in parsed.functions.get(code.co_firstlineno, []) if node.name == code.co_name]
     if len(matching) != 1:
         raise QuadrantsSyntaxError(
             f"the source of {function.__qualname__} is not to be had ({code.co_filename}, line {code.co_firstlineno}): "

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from quadrants.frontend import protocol
 from quadrants.frontend.arguments import Argument, as_numpy
-from quadrants.frontend.guards import ABSENT, Guard
+from quadrants.frontend.guards import ABSENT, ContentGuard, Guard
 from quadrants.ir.types import ArrayType, MatrixType, ScalarType, u1
 from quadrants.program import Program
 from quadrants.runtime import launch
@@ -30,6 +30,9 @@ def install(
     if not launch.is_native() or program.interpreter is not None or program.prints or program.live_numbers:
         kernel._uninstall()
         return
+    if any(isinstance(guard, ContentGuard) and guard.words() is None for guard in program.guards):
+        kernel._uninstall()
+        return
     specs = _specs(program, described)
     if specs is None:
         return
@@ -37,7 +40,7 @@ def install(
         program.entry,
         program.template,
         specs,
-        [_guard(guard) for guard in program.guards],
+        [launched for guard in program.guards for launched in _guard(guard)],
         _result(program),
         [name for name, _ in described],
         release_gil=not fresh and seconds > LONG_RUN,
@@ -116,10 +119,12 @@ def _number(program: Program, argument: Argument, position: int) -> launch.Argum
     return None
 
 
-def _guard(guard: Guard) -> launch.Guard | launch.CellGuard:
+def _guard(guard: Guard | ContentGuard) -> list[launch.Guard | launch.CellGuard | launch.WordsGuard]:
+    if isinstance(guard, ContentGuard):
+        return [launch.WordsGuard(tuple(guard.words() or ()), guard)]
     if guard.key is None:
-        return launch.CellGuard(guard.container, guard.value)
-    return launch.Guard(guard.container, guard.key, launch.ABSENT if guard.value is ABSENT else guard.value)
+        return [launch.CellGuard(guard.container, guard.value)]
+    return [launch.Guard(guard.container, guard.key, launch.ABSENT if guard.value is ABSENT else guard.value)]
 
 
 def _result(program: Program) -> launch.ResultSpec | None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import types as python_types
 import typing
 from typing import Any
+
+import numpy as np
 
 from quadrants.frontend import protocol
 from quadrants.frontend.protocol import Annotation
@@ -12,6 +15,7 @@ from quadrants.ir.types import ScalarType
 from quadrants.lang.matrix import Matrix, Vector, wrap_value
 from quadrants.lang.storage import Storage
 from quadrants.lang.types import MatrixAnnotation, NDArray, OptionalAnnotation, Template
+from quadrants.runtime.launch_probe import slot_offset
 
 __all__ = ["read_annotation", "read_matrix", "register"]
 
@@ -59,11 +63,34 @@ def read_matrix(value: Any) -> tuple[list[Any], tuple[int, ...], ScalarType | No
     return value._value.reshape(-1).tolist(), value._value.shape, value._dtype
 
 
+def content_words(value: Any) -> list[tuple[int, int]] | None:
+    """(address, 64-bit word) of the memory that holds a host vector's or a list's content; None for anything else and
+    for content that is not made of whole words."""
+    if isinstance(value, Matrix):
+        array = value._value
+        if not array.flags.c_contiguous or array.nbytes % 8:
+            return None
+        address = array.__array_interface__["data"][0]
+        held = np.frombuffer(array.tobytes(), np.uint64).tolist()
+        where = (id(value) + slot_offset(type(value), "_value"), id(array))
+        return [where, *((address + 8 * position, word) for position, word in enumerate(held))]
+    if type(value) is list:
+        size, items = (ctypes.c_uint64.from_address(id(value) + offset).value for offset in _LIST_WORDS)
+        words = [(id(value) + offset, word) for offset, word in zip(_LIST_WORDS, (size, items))]
+        return [*words, *((items + 8 * position, id(item)) for position, item in enumerate(value))]
+    return None
+
+
+# Where a list keeps its length and the address of its items, behind the head that all objects have.
+_LIST_WORDS = (object.__basicsize__, object.__basicsize__ + 8)
+
+
 def register() -> None:
     """Make the front end know this layer's objects; once, at import."""
     protocol.register_annotations(read_annotation)
     protocol.register_matrices(read_matrix)
     protocol.register_matrix_maker(wrap_value)
+    protocol.register_content_words(content_words)
     protocol.register_intrinsic(Vector, "Vector")
     protocol.register_intrinsic(Matrix, "Matrix")
     for name in ("zero", "one", "identity", "unit", "diag", "rows", "cols"):

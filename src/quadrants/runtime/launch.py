@@ -31,6 +31,7 @@ from quadrants.runtime.launch_binding import (
     ResultSpec,
     ScalarArgument,
     StorageArgument,
+    WordsGuard,
 )
 from quadrants.runtime.launch_probe import Facts, facts
 from quadrants.runtime.launch_records import KernelObject
@@ -50,6 +51,7 @@ __all__ = [
     "ResultSpec",
     "ScalarArgument",
     "StorageArgument",
+    "WordsGuard",
     "call",
     "is_native",
 ]

@@ -32,6 +32,7 @@ __all__ = [
     "ResultSpec",
     "ScalarArgument",
     "StorageArgument",
+    "WordsGuard",
 ]
 
 _ALIGNED, _CONTIGUOUS, _WRITEABLE = 0x100, 0x1, 0x400  # NumPy's flags of arrays
@@ -146,6 +147,14 @@ class CellGuard:
 
 
 @dataclass(frozen=True)
+class WordsGuard:
+    """Memory that must still hold what it held: (address, 64-bit word) pairs; `keep` owns that memory."""
+
+    words: tuple[tuple[int, int], ...]
+    keep: object
+
+
+@dataclass(frozen=True)
 class ResultSpec:
     """A scalar at `offset`: 'u1', 'i8'…'i64', 'u8'…'u64', 'f32', 'f64'; or 'python': `kernel._unpack(frame)`."""
 
@@ -183,7 +192,7 @@ class Binding:
         entry: int,
         frame_template: bytes,
         arguments: Sequence[ArgumentSpec],
-        guards: Sequence[Guard | CellGuard] = (),
+        guards: Sequence[Guard | CellGuard | WordsGuard] = (),
         result: ResultSpec | None = None,
         keywords: Sequence[str] = (),
         release_gil: bool = False,
@@ -304,6 +313,9 @@ class _Packer:
         groups: dict[int, list[GuardRecord]] = {}
         words: list[WordGuard] = []
         for guard in self.binding.guards:
+            if isinstance(guard, WordsGuard):
+                words.extend(WordGuard(address, word) for address, word in guard.words)
+                continue
             expected = None if guard.expected is ABSENT else id(guard.expected)
             if isinstance(guard, CellGuard):
                 words.append(WordGuard(id(guard.cell) + self.cell_content, expected))
