@@ -12,7 +12,7 @@ import numpy as np
 from quadrants.errors import QuadrantsAssertionError, QuadrantsBoundsError
 from quadrants.frontend import protocol
 from quadrants.frontend.arguments import Argument, as_numpy, checked_number, protocol_elements
-from quadrants.frontend.guards import Guard, LiveNumber
+from quadrants.frontend.guards import ContentGuard, Guard, LiveNumber
 from quadrants.ir.evaluate import held_dtype, round_bf16
 from quadrants.ir.types import ArrayType, MatrixType, ScalarType, Type
 from quadrants.runtime import launch, threads
@@ -56,7 +56,7 @@ class Program:
         name: str,
         frame: Frame,
         result: Any,
-        guards: list[Guard],
+        guards: list[Guard | ContentGuard],
         captured: list[Any],
         written: set[Any],
         notices: list[Notice],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import types
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,16 @@ import numpy as np
 from quadrants.errors import QuadrantsNameError, QuadrantsTypeError
 from quadrants.frontend import functions, protocol
 from quadrants.frontend.arguments import Argument, as_numpy, numpy_array_type
-from quadrants.frontend.guards import ABSENT, Guard, LiveNumber, Observation, guards_of, place_of
+from quadrants.frontend.guards import (
+    ABSENT,
+    ContentGuard,
+    Guard,
+    LiveNumber,
+    Observation,
+    guards_of,
+    place_of,
+    shadows_of,
+)
 from quadrants.frontend.returns import Result, settle_returns
 from quadrants.frontend.source import function_source, place
 from quadrants.frontend.values import Array, Binding, Run, Sequence, Static, is_number
@@ -45,7 +55,7 @@ class CompiledSource:
     def __init__(self, module: Module, captured: list[Any], result: Result, compilation: Compilation) -> None:
         self.module = module
         self.captured = captured
-        self.guards: list[Guard] = list(compilation.guards.values())
+        self.guards: list[Guard | ContentGuard] = list(compilation.guards.values())
         self.observations: list[Observation] = list(compilation.observations.values())
         self.result = result
         self.written: set[Any] = set(compilation.written)
@@ -64,7 +74,7 @@ class Compilation:
         self.module = Module()
         self.functions: dict[Any, functions.Specialisation] = {}
         self.running: dict[Any, int] = {}
-        self.guards: dict[Any, Guard] = {}
+        self.guards: dict[Any, Guard | ContentGuard] = {}
         self.observations: dict[Any, Observation] = {}
         self.live_numbers = live_numbers
         self.static_sizes = static_sizes
@@ -119,6 +129,7 @@ class Compilation:
         if is_number(value) and type(value) is not bool and not walker.static_depth and self.live_numbers:
             place = place_of(way, owner, name, value)
             if place is not None and (id(place[0]), place[1]) in self.live_numbers:
+                self._guard(shadows_of(way, owner, name, place))
                 number = LiveNumber(*place, type(value), Observation(way, owner, name))
                 return self.capture(walker, ("number", id(place[0]), place[1], number.kind), number, None)
         self._depend(way, owner, name, value)
@@ -126,7 +137,10 @@ class Compilation:
 
     def _depend(self, way: str, owner: Any, name: str, value: Any) -> None:
         self._observe(way, owner, name, value)
-        for guard in guards_of(way, owner, name, value):
+        self._guard(guards_of(way, owner, name, value))
+
+    def _guard(self, guards: Iterable[Guard | ContentGuard]) -> None:
+        for guard in guards:
             self.guards[id(guard.container), guard.key] = guard
 
     def _observe(self, way: str, owner: Any, name: str, value: Any) -> None:

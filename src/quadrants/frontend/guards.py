@@ -8,7 +8,17 @@ from typing import Any
 
 from quadrants.frontend import protocol
 
-__all__ = ["ABSENT", "ContentGuard", "Guard", "LiveNumber", "Observation", "cell_of", "guards_of", "place_of"]
+__all__ = [
+    "ABSENT",
+    "ContentGuard",
+    "Guard",
+    "LiveNumber",
+    "Observation",
+    "cell_of",
+    "guards_of",
+    "place_of",
+    "shadows_of",
+]
 
 
 class _Absent:
@@ -153,8 +163,10 @@ def guards_of(way: str, owner: Any, name: str, value: Any) -> list[Guard | Conte
     place = _place_in_class(owner, name, kept) if is_method else place_of(way, owner, name, kept)
     if place is None:
         return []
-    guards: list[Guard | ContentGuard] = [Guard(*place, kept), *_content_guards(kept)]
+    return [Guard(*place, kept), *_content_guards(kept), *shadows_of(way, owner, name, place)]
+
+
+def shadows_of(way: str, owner: Any, name: str, place: tuple[Any, str | None]) -> list[Guard]:
+    """What keeps a member of a class the member of an object: that the object has none of its own."""
     own = getattr(owner, "__dict__", None) if way == "member" else None
-    if type(own) is dict and own is not place[0]:
-        guards.append(Guard(own, name, ABSENT))  # a member of the class, as long as the object has none of its own
-    return guards
+    return [Guard(own, name, ABSENT)] if type(own) is dict and own is not place[0] else []

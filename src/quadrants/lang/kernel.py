@@ -100,11 +100,14 @@ class Kernel(launch.NativeKernel):
         key = (tuple(argument.key for _, argument in described), options_key(state))
         with _lock:
             programs = self._programs.setdefault(key, [])
+            overlap = False
             for program in programs:
-                if program.fits(leaves) and (program.may_alias or not _overlap(program, leaves)):
-                    return program, False
+                if program.fits(leaves):
+                    overlap = not program.may_alias and _overlap(program, leaves)
+                    if not overlap:
+                        return program, False
             self._note_changed_numbers(programs)
-            program = self._compile(described, leaves, state)
+            program = self._compile(described, leaves, state, overlap)
             programs[:] = [known for known in programs if all(guard.holds() for guard in known.guards)]
             programs.append(program)
             return program, True
@@ -116,9 +119,12 @@ class Kernel(launch.NativeKernel):
                 if not guard.holds() and type(guard.value) in (int, float):
                     self._live_numbers.add((id(guard.container), guard.key))
 
-    def _compile(self, described: list[tuple[str, Argument]], leaves: list[Argument], state: knobs.State) -> Program:
-        program = self._form(described, leaves, state, may_alias=False)
-        if _overlap(program, leaves):
+    def _compile(
+        self, described: list[tuple[str, Argument]], leaves: list[Argument], state: knobs.State, overlap: bool
+    ) -> Program:
+        """A new form; `overlap`: arguments are known to share memory."""
+        program = self._form(described, leaves, state, overlap)
+        if not overlap and _overlap(program, leaves):
             program = self._form(described, leaves, state, may_alias=True)
         self._messages.update(program.messages)
         bindings.show_notices(program)

@@ -30,6 +30,7 @@ PLAIN = frozenset({int, float, bool, str, bytes, complex, type(None), type(Ellip
 LARGEST = 50_000
 _DEEPEST = 40
 _OWN = "quadrants."
+_NUMBERS: tuple[Any, ...] = (int, float, str)
 _VIEWS = ("dict_items", "dict_keys", "dict_values")
 _OPERATORS = ("__eq__", "__bool__", "__len__", "__iter__", "__getitem__", "__contains__", "__call__", "__index__")
 
@@ -111,11 +112,11 @@ class Describer:
 
     def _object(self, value: Any, strict: bool) -> Any:
         kind = type(value)
-        base = next((base for base in (int, float, str, tuple) if isinstance(value, base)), None)
-        if base is tuple:
+        if isinstance(value, tuple):
             return "named tuple", self._class(kind), tuple([self.describe(item, strict) for item in value])
-        if base is not None:
-            return "number", self._class(kind), base.__repr__(value)
+        for base in _NUMBERS:
+            if isinstance(value, base):
+                return "number", self._class(kind), base.__repr__(value)
         if kind.__name__ in _VIEWS:
             return kind.__name__, tuple([self.describe(item, strict) for item in value])
         if strict:
@@ -134,7 +135,7 @@ class Describer:
             return "dataclass", self._class(kind), tuple([self.describe(getattr(value, name), True) for name in names])
         for base in kind.__mro__[:-1]:
             if any(name in base.__dict__ for name in _OPERATORS):
-                raise Unstable(f"an object of type {kind.__qualname__} was compared, counted or called while compiling")
+                raise Unstable(f"an object of type {kind.__qualname__} was looked into while compiling")
         return self.describe(value)
 
     def _class(self, kind: type) -> Any:
@@ -142,9 +143,8 @@ class Describer:
         if known is None:
             bases = tuple([_name_of(base) for base in kind.__mro__[:-1]])
             fields = getattr(kind, "_fields", None) or tuple(getattr(kind, "__dataclass_fields__", ()))
-            members: Any = ()
-            if isinstance(kind, enum.EnumMeta):
-                members = tuple([(name, self.describe(member.value)) for name, member in kind.__members__.items()])
+            named: dict[str, Any] = dict(kind.__members__) if isinstance(kind, enum.EnumMeta) else {}
+            members = tuple([(name, self.describe(member.value)) for name, member in named.items()])
             known = self._cached[id(kind)] = ("class", bases, fields, members)
             self._kept.append(kind)
         return known

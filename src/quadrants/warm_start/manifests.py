@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from quadrants.frontend import protocol
 from quadrants.frontend.annotations import resolve_annotation
-from quadrants.frontend.guards import Guard, LiveNumber, Observation, guards_of, place_of
+from quadrants.frontend.guards import ContentGuard, Guard, LiveNumber, Observation, guards_of, place_of, shadows_of
 from quadrants.runtime.fingerprint import source_fingerprint
 from quadrants.warm_start.calls import is_repeatable
 from quadrants.warm_start.descriptions import Describer, Unstable
@@ -111,7 +111,7 @@ class Found:
     """The objects that a manifest speaks of, in this process: `values` by place, `guards`, and `captured` as a Program
     has them."""
 
-    def __init__(self, values: list[Any], guards: list[Guard], captured: list[Any]) -> None:
+    def __init__(self, values: list[Any], guards: list[Guard | ContentGuard], captured: list[Any]) -> None:
         self.values = values
         self.guards = guards
         self.captured = captured
@@ -128,18 +128,24 @@ def check(data: dict[str, Any], roots: Roots) -> Found | None:
         for place, way, expected in data["facts"]:
             if _LOOKS[way](describer, values[place]) != expected:
                 return None
-        guards: dict[Any, Guard] = {}
+        guards: dict[Any, Guard | ContentGuard] = {}
         for place in data["guards"]:
             parent, way, name = steps[place]
-            for guard in guards_of(way, values[parent], name, values[place]):
-                guards[id(guard.container), guard.key] = guard
-        captured = [_captured(entry, steps, values) for entry in data["captured"]]
+            _add(guards, guards_of(way, values[parent], name, values[place]))
+        captured = [_captured(entry, steps, values, guards) for entry in data["captured"]]
     except Exception:  # users' objects may raise anything; whatever does not work as it did is not the same
         return None
     return Found(values, list(guards.values()), captured)
 
 
-def _captured(entry: tuple[Any, ...], steps: list[Any], values: list[Any]) -> Any:
+def _add(guards: dict[Any, Guard | ContentGuard], more: Iterable[Guard | ContentGuard]) -> None:
+    for guard in more:
+        guards[id(guard.container), guard.key] = guard
+
+
+def _captured(
+    entry: tuple[Any, ...], steps: list[Any], values: list[Any], guards: dict[Any, Guard | ContentGuard]
+) -> Any:
     value = values[entry[1]]
     if entry[0] == "array":
         return value
@@ -149,6 +155,7 @@ def _captured(entry: tuple[Any, ...], steps: list[Any], values: list[Any]) -> An
     place = place_of(way, values[parent], name, value)
     if place is None:
         raise LookupError(name)
+    _add(guards, shadows_of(way, values[parent], name, place))
     return LiveNumber(*place, type(value), Observation(way, values[parent], name))
 
 
