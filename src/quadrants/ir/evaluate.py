@@ -155,7 +155,7 @@ def ushr(s: ScalarType, a: N, b: N) -> N:
 
 
 def popcount(s: ScalarType, a: N) -> N:
-    return np.bitwise_count(np.asarray(a).view(f"uint{s.bits}")).astype(a.dtype)[()]
+    return _each_bits(s, a, int.bit_count)
 
 
 def clz(s: ScalarType, a: N) -> N:

@@ -1,5 +1,5 @@
 """The op table: one row an operation. Printer, verifier, folder, interpreter, documentation and random programs derive
-from the rows; a new scalar operation is one row here (and one in a target that has no default for it).
+from the rows; a new scalar operation is one row here. A row with an `expansion` needs nothing of any target.
 
 Elementwise rows take scalars or matrices of one shape. Operands of a row have one type unless its rule says otherwise:
 conversions are explicit (`cast`, `splat`).
@@ -13,6 +13,7 @@ from typing import Any
 
 from quadrants.ir import evaluate as ev
 from quadrants.ir import rules
+from quadrants.ir.nodes import Value
 from quadrants.ir.types import Type
 
 __all__ = ["OPS", "TERMINATORS", "Row", "is_pure", "result_types"]
@@ -27,6 +28,9 @@ class Row:
 
     effects: 'pure' | 'reads' | 'writes' | 'atomic' | 'traps' | 'control'.
     evaluate: its meaning on NumPy scalars or arrays, given the result's scalar type first; None for memory and control.
+    exact: where `evaluate` gives every target's bits, so that constants may be folded: on 'integers' (and truth values),
+    on 'floats' (f32 and f64; NaN apart), on 'both', or '' nowhere.
+    expansion: (builder, *operands) -> the result by other rows: what a target without the operation computes.
     derivative: (builder, gradient, result, *operands) -> one gradient (or None) an operand; None: not differentiable.
     """
 
@@ -39,6 +43,8 @@ class Row:
     associative: bool = False
     identity: float | bool | None = None
     evaluate: Callable[..., Any] | None = None
+    exact: str = ""
+    expansion: Callable[..., Value] | None = None
     derivative: Derivative | None = None
     elementwise: bool = False
     cost: float = 1.0
@@ -72,18 +78,20 @@ _elementwise(
     2,
     ev.add,
     "a + b",
+    exact="both",
     commutative=True,
     associative=True,
     identity=0,
     derivative=lambda b, g, r, x, y: (g, g),
 )
-_elementwise("sub", rules.number, 2, ev.sub, "a - b", derivative=lambda b, g, r, x, y: (g, b.neg(g)))
+_elementwise("sub", rules.number, 2, ev.sub, "a - b", exact="both", derivative=lambda b, g, r, x, y: (g, b.neg(g)))
 _elementwise(
     "mul",
     rules.number,
     2,
     ev.mul,
     "a * b",
+    exact="both",
     commutative=True,
     associative=True,
     identity=1,
@@ -95,22 +103,46 @@ _elementwise(
     2,
     ev.div,
     "a / b",
+    exact="floats",
     cost=5,
     derivative=lambda b, g, r, x, y: (b.div(g, y), b.neg(b.div(b.mul(g, r), y))),
 )
-_elementwise("floordiv", rules.number, 2, ev.floordiv, "the floor of a / b; integer division by zero is 0", cost=10)
+_elementwise(
+    "floordiv",
+    rules.number,
+    2,
+    ev.floordiv,
+    "the floor of a / b; integer division by zero is 0",
+    exact="integers",
+    cost=10,
+)
 _elementwise(
     "mod",
     rules.number,
     2,
     ev.mod,
     "a - b * (a // b), with b's sign; integers: 0 where b is 0",
+    exact="integers",
     cost=10,
     derivative=lambda b, g, r, x, y: (g, b.neg(b.mul(g, b.floordiv(x, y)))),
 )
-_elementwise("truncdiv", rules.integer, 2, ev.truncdiv, "a / b rounded towards zero; division by zero is 0", cost=10)
 _elementwise(
-    "truncmod", rules.integer, 2, ev.truncmod, "the remainder of truncdiv, with a's sign; 0 where b is 0", cost=10
+    "truncdiv",
+    rules.integer,
+    2,
+    ev.truncdiv,
+    "a / b rounded towards zero; division by zero is 0",
+    exact="integers",
+    cost=10,
+)
+_elementwise(
+    "truncmod",
+    rules.integer,
+    2,
+    ev.truncmod,
+    "the remainder of truncdiv, with a's sign; 0 where b is 0",
+    exact="integers",
+    cost=10,
 )
 _elementwise(
     "pow",
@@ -118,28 +150,31 @@ _elementwise(
     2,
     ev.pow,
     "a ** b; integers: a negative power is 1 / (a ** -b) truncated",
+    exact="integers",
     cost=40,
     derivative=lambda b, g, r, x, y: (
         b.mul(g, b.mul(y, b.pow(x, b.sub(y, b.one_like(y))))),
         b.mul(g, b.mul(r, b.log(x))),
     ),
 )
-_elementwise("neg", rules.number, 1, ev.neg, "-a", derivative=lambda b, g, r, x: (b.neg(g),))
+_elementwise("neg", rules.number, 1, ev.neg, "-a", exact="both", derivative=lambda b, g, r, x: (b.neg(g),))
 _elementwise(
     "abs",
     rules.number,
     1,
     ev.abs_,
     "the absolute value (the smallest integer stays as it is)",
+    exact="both",
     derivative=lambda b, g, r, x: (b.mul(g, b.sign(x)),),
 )
-_elementwise("sign", rules.number, 1, ev.sign, "-1, 0 or 1 (NaN stays)")
+_elementwise("sign", rules.number, 1, ev.sign, "-1, 0 or 1 (NaN stays)", exact="both")
 _elementwise(
     "min",
     rules.number,
     2,
     ev.minimum,
     "the smaller; of NaN and a number the number",
+    exact="both",
     commutative=True,
     associative=True,
     derivative=lambda b, g, r, x, y: (b.select(b.le(x, y), g, b.zero_like(g)), b.select(b.le(x, y), b.zero_like(g), g)),
@@ -150,6 +185,7 @@ _elementwise(
     2,
     ev.maximum,
     "the larger; of NaN and a number the number",
+    exact="both",
     commutative=True,
     associative=True,
     derivative=lambda b, g, r, x, y: (b.select(b.ge(x, y), g, b.zero_like(g)), b.select(b.ge(x, y), b.zero_like(g), g)),
@@ -164,18 +200,29 @@ _elementwise(
 )
 
 # Bits.
-_elementwise("bit_and", rules.bits, 2, ev.bit_and, "a & b", commutative=True, associative=True, identity=-1)
-_elementwise("bit_or", rules.bits, 2, ev.bit_or, "a | b", commutative=True, associative=True, identity=0)
-_elementwise("bit_xor", rules.bits, 2, ev.bit_xor, "a ^ b", commutative=True, associative=True, identity=0)
-_elementwise("bit_not", rules.bits, 1, ev.bit_not, "~a; on u1 the logical not")
 _elementwise(
-    "shl", rules.integer, 2, ev.shl, "a << b; everything is shifted out by the width or more, or by a negative count"
+    "bit_and", rules.bits, 2, ev.bit_and, "a & b", exact="integers", commutative=True, associative=True, identity=-1
 )
-_elementwise("shr", rules.integer, 2, ev.shr, "a >> b, arithmetic for signed types")
-_elementwise("ushr", rules.integer, 2, ev.ushr, "a >> b, zeros from the left whatever the sign")
-_elementwise("popcount", rules.integer, 1, ev.popcount, "how many bits are set")
-_elementwise("clz", rules.integer, 1, ev.clz, "how many zero bits lead; the width for 0")
-_elementwise("ctz", rules.integer, 1, ev.ctz, "how many zero bits trail; the width for 0")
+_elementwise(
+    "bit_or", rules.bits, 2, ev.bit_or, "a | b", exact="integers", commutative=True, associative=True, identity=0
+)
+_elementwise(
+    "bit_xor", rules.bits, 2, ev.bit_xor, "a ^ b", exact="integers", commutative=True, associative=True, identity=0
+)
+_elementwise("bit_not", rules.bits, 1, ev.bit_not, "~a; on u1 the logical not", exact="integers")
+_elementwise(
+    "shl",
+    rules.integer,
+    2,
+    ev.shl,
+    "a << b; everything is shifted out by the width or more, or by a negative count",
+    exact="integers",
+)
+_elementwise("shr", rules.integer, 2, ev.shr, "a >> b, arithmetic for signed types", exact="integers")
+_elementwise("ushr", rules.integer, 2, ev.ushr, "a >> b, zeros from the left whatever the sign", exact="integers")
+_elementwise("popcount", rules.integer, 1, ev.popcount, "how many bits are set", exact="integers")
+_elementwise("clz", rules.integer, 1, ev.clz, "how many zero bits lead; the width for 0", exact="integers")
+_elementwise("ctz", rules.integer, 1, ev.ctz, "how many zero bits trail; the width for 0", exact="integers")
 
 # Comparisons: NaN is unequal to everything.
 for _name, _fn, _doc in (
@@ -186,9 +233,9 @@ for _name, _fn, _doc in (
     ("gt", ev.gt, "a > b"),
     ("ge", ev.ge, "a >= b"),
 ):
-    _elementwise(_name, rules.compare, 2, _fn, _doc, commutative=_name in ("eq", "ne"))
-_elementwise("is_nan", rules.test, 1, ev.is_nan, "whether a is not a number")
-_elementwise("is_inf", rules.test, 1, ev.is_inf, "whether a is an infinity")
+    _elementwise(_name, rules.compare, 2, _fn, _doc, exact="both", commutative=_name in ("eq", "ne"))
+_elementwise("is_nan", rules.test, 1, ev.is_nan, "whether a is not a number", exact="floats")
+_elementwise("is_inf", rules.test, 1, ev.is_inf, "whether a is an infinity", exact="floats")
 _elementwise(
     "select",
     rules.select,
@@ -205,6 +252,7 @@ _elementwise(
     1,
     ev.sqrt,
     "the square root",
+    exact="floats",
     cost=5,
     derivative=lambda b, g, r, x: (b.div(g, b.add(r, r)),),
 )
@@ -215,6 +263,7 @@ _elementwise(
     ev.rsqrt,
     "1 / sqrt(a)",
     cost=8,
+    expansion=lambda b, x: b.div(b.one_like(x), b.sqrt(x)),
     derivative=lambda b, g, r, x: (b.neg(b.div(b.mul(g, r), b.add(x, x))),),
 )
 _elementwise(
@@ -392,10 +441,10 @@ _elementwise(
     cost=25,
     derivative=lambda b, g, r, x: (b.mul(g, b.mul(b.literal_like(x, 1.1283791670955126), b.exp(b.neg(b.mul(x, x))))),),
 )
-_elementwise("floor", rules.floating, 1, ev.floor, "the largest whole number not above a")
-_elementwise("ceil", rules.floating, 1, ev.ceil, "the smallest whole number not below a")
-_elementwise("trunc", rules.floating, 1, ev.trunc, "a without its fraction")
-_elementwise("round", rules.floating, 1, ev.round_, "the nearest whole number, halves to even")
+_elementwise("floor", rules.floating, 1, ev.floor, "the largest whole number not above a", exact="floats")
+_elementwise("ceil", rules.floating, 1, ev.ceil, "the smallest whole number not below a", exact="floats")
+_elementwise("trunc", rules.floating, 1, ev.trunc, "a without its fraction", exact="floats")
+_elementwise("round", rules.floating, 1, ev.round_, "the nearest whole number, halves to even", exact="floats")
 _elementwise(
     "atan2",
     rules.floating,
@@ -417,7 +466,7 @@ _elementwise(
     cost=15,
     derivative=lambda b, g, r, x, y: (b.div(b.mul(g, x), r), b.div(b.mul(g, y), r)),
 )
-_elementwise("copysign", rules.floating, 2, ev.copysign, "a with b's sign")
+_elementwise("copysign", rules.floating, 2, ev.copysign, "a with b's sign", exact="floats")
 
 # Conversions and constants.
 _row("constant", rules.constant, 0, "the number `value` (a matrix: nested tuples) as `type`", evaluate=ev.constant)
@@ -427,6 +476,7 @@ _elementwise(
     1,
     ev.cast,
     "a as `type`: floats to integers truncate and saturate, NaN is 0; integers wrap; u1 is a != 0",
+    exact="both",
     derivative=lambda b, g, r, x: (b.cast_like(g, x),),
 )
 _elementwise("bitcast", rules.bitcast, 1, ev.bitcast, "the bits of a as `type` of the same width")

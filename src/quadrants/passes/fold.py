@@ -20,68 +20,8 @@ from quadrants.ir.types import MatrixType, ScalarType, Type
 
 __all__ = ["element_of", "fold", "number_of", "python_value"]
 
-_INTEGER_KINDS = frozenset(
-    [
-        "add",
-        "sub",
-        "mul",
-        "floordiv",
-        "mod",
-        "truncdiv",
-        "truncmod",
-        "pow",
-        "neg",
-        "abs",
-        "sign",
-        "min",
-        "max",
-        "bit_and",
-        "bit_or",
-        "bit_xor",
-        "bit_not",
-        "shl",
-        "shr",
-        "ushr",
-        "popcount",
-        "clz",
-        "ctz",
-        "eq",
-        "ne",
-        "lt",
-        "le",
-        "gt",
-        "ge",
-        "cast",
-    ]
-)
-_FLOAT_KINDS = frozenset(
-    [
-        "add",
-        "sub",
-        "mul",
-        "div",
-        "neg",
-        "abs",
-        "sign",
-        "min",
-        "max",
-        "eq",
-        "ne",
-        "lt",
-        "le",
-        "gt",
-        "ge",
-        "is_nan",
-        "is_inf",
-        "sqrt",
-        "floor",
-        "ceil",
-        "trunc",
-        "round",
-        "copysign",
-        "cast",
-    ]
-)
+_INTEGER_KINDS = frozenset(row.name for row in OPS.values() if row.exact in ("integers", "both"))
+_FLOAT_KINDS = frozenset(row.name for row in OPS.values() if row.exact in ("floats", "both"))
 _PYTHON: dict[str, Callable[[Any, Any], Any]] = {
     "add": operator.add,
     "sub": operator.sub,

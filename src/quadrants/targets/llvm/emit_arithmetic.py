@@ -280,15 +280,6 @@ def _select(writer: Writer, op: Op) -> None:
     writer.names[op.results[0]] = writer.assign(text)
 
 
-def _rsqrt(writer: Writer, op: Op) -> None:
-    type_ = scalar(op.results[0])
-    llvm_type = register_type(type_)
-    root = _intrinsic(writer, "sqrt", _suffix(type_), llvm_type, _operands(writer, op))
-    root = round_narrow(writer, type_, root)
-    value = writer.assign(f"fdiv {llvm_type} 1.0, {root}")
-    writer.names[op.results[0]] = round_narrow(writer, type_, value)
-
-
 def _fma(writer: Writer, op: Op) -> None:
     """Fused where that is one instruction."""
     type_ = scalar(op.results[0])
@@ -315,7 +306,6 @@ def _table() -> dict[str, Callable[[Writer, Op], None]]:
         (_function, (*INTRINSICS, *LIBRARY)),
         (_pow, ("pow",)),
         (_select, ("select",)),
-        (_rsqrt, ("rsqrt",)),
         (_fma, ("fma",)),
         (_unary, ("abs",)),
     ):

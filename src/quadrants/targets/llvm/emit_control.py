@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from quadrants.errors import QuadrantsInternalError
+from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Block, Op, Value
+from quadrants.ir.ops import OPS, TERMINATORS
 from quadrants.ir.types import ArrayType
 from quadrants.targets.llvm.scalars import register_type
 from quadrants.targets.llvm.writer import Loop, Writer, register_types
@@ -26,9 +28,22 @@ def write_region(writer: Writer, block: Block) -> list[str] | None:
         handler = dispatch.get(op.kind)
         if handler is not None:
             handler(writer, op)
-        elif op.kind not in ("constant", "dim"):  # made where they are used
+        elif op.kind in TERMINATORS:
             return _terminate(writer, op)
+        elif op.kind not in ("constant", "dim"):  # made where they are used
+            _expand(writer, op)
     raise QuadrantsInternalError("a region without a terminator")
+
+
+def _expand(writer: Writer, op: Op) -> None:
+    """An operation that no handler is for, by its row's expansion into others."""
+    expansion = OPS[op.kind].expansion if op.kind in OPS else None
+    if expansion is None:
+        raise QuadrantsInternalError(f"the LLVM targets have no operation {op.kind!r}")
+    block = Block()
+    value = expansion(Builder(block, op.location), *op.operands)
+    block.ops.append(Op("yield", (value,)))
+    (writer.names[op.results[0]],) = write_region(writer, block) or ("",)
 
 
 def _terminate(writer: Writer, op: Op) -> list[str] | None:
@@ -38,8 +53,6 @@ def _terminate(writer: Writer, op: Op) -> list[str] | None:
     if op.kind == "return":
         writer.leave(values, [operand.type for operand in op.operands])
         return None
-    if op.kind not in ("break", "continue"):
-        raise QuadrantsInternalError(f"the LLVM targets have no operation {op.kind!r}")
     loop = writer.loops[-1]
     if op.kind == "break":
         loop.break_edges.append((writer.label, values))
