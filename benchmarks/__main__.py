@@ -1,4 +1,8 @@
-"""`python -m benchmarks`: measure, print, append to the history, draw."""
+"""`python -m benchmarks`: measure, print, append to the history, draw.
+
+Ratios and pictures use the `quiet` time: CPU seconds over the threads that share the work, or the least wall time where
+that is smaller. On an idle machine the two are one; on a busy one only the first is worth comparing.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +21,16 @@ def duration(seconds: float) -> str:
 def line(name: str, result: dict[str, Any], baseline: float | None) -> str:
     if not result["ok"]:
         return f"  {name:9s} failed: {result['why'][:90]}"
-    ratio = f"{result['minimum'] / baseline:8.2f} x ours" if baseline else ""
+    ratio = f"{result['quiet'] / baseline:8.2f} x ours" if baseline else ""
     wrong = "" if history.valid(result) else f"   WRONG by {result['error']:.1e}"
     times = f"min {duration(result['minimum'])}  median {duration(result['median'])}"
-    return f"  {name:9s} {times}  cpu {duration(result['cpu_minimum'])}  {ratio}{wrong}"
+    quiet = f"quiet {duration(result['quiet'])} on {result['threads']:.1f} threads"
+    return f"  {name:9s} {times}  {quiet}  {ratio}{wrong}"
 
 
 def show(workload: str, results: dict[str, dict[str, Any]]) -> None:
     print(workload)
-    baseline = results.get("ours", {}).get("minimum")
+    baseline = results.get("ours", {}).get("quiet")
     for name, result in results.items():
         print(line(name, result, baseline), flush=True)
 
@@ -37,7 +42,9 @@ def show_startup(results: dict[str, dict[str, Any]]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--only", help="workloads, separated by commas (also: startup)")
     parser.add_argument("--peers", help="peers, separated by commas; all installed ones without it")
     parser.add_argument("--rounds", type=int, default=9, help="samples of each peer and workload")

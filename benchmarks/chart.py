@@ -43,7 +43,7 @@ def bars(records: list[dict[str, Any]], path: Path) -> None:
             if result is None or not result["ok"]:
                 continue
             if history.valid(result):
-                axes.bar(x, result["minimum"] / results["ours"]["minimum"], width, color=COLOURS[peer])
+                axes.bar(x, result["quiet"] / results["ours"]["quiet"], width, color=COLOURS[peer])
             else:
                 axes.text(x, 1.0, "wrong", rotation=90, ha="center", va="bottom", fontsize=6, color=COLOURS[peer])
     axes.axhline(1, color=COLOURS["ours"], linewidth=1.5)
@@ -65,9 +65,9 @@ def over_commits(records: list[dict[str, Any]], path: Path) -> None:
     lines: dict[str, list[tuple[int, float]]] = {}
     for step, record in enumerate(records):
         for workload, results in record["results"].items():
-            others = [r["minimum"] for r in history.rivals(results).values()] if workload != "startup" else []
+            others = [r["quiet"] for r in history.rivals(results).values()] if workload != "startup" else []
             if others and history.valid(results.get("ours", {})):
-                lines.setdefault(workload, []).append((step, results["ours"]["minimum"] / min(others)))
+                lines.setdefault(workload, []).append((step, results["ours"]["quiet"] / min(others)))
     figure, axes = pyplot.subplots(figsize=(10, 4), dpi=130)
     for workload, points in sorted(lines.items()):
         axes.plot(*zip(*points, strict=True), marker="o", markersize=3, label=workload)

@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from benchmarks.peers import Peer, home, interpreter
+from benchmarks.peers import CORES, Peer, home, interpreter
 
 WORKLOADS = Path(__file__).parent / "workloads"
 Result = dict[str, Any]
@@ -87,10 +87,22 @@ def measure(workload: str, peers: list[Peer], rounds: int, seconds: float = 0.03
 
 
 def summary(samples: list[Result], repeats: int) -> Result:
-    """Median and minimum of one run, and its least CPU time over all threads, a repeat."""
+    """Median and minimum seconds of one repeat; its least CPU seconds over all threads; and `quiet`, what it would take
+    on an idle machine: those CPU seconds over the number of threads that share the work."""
     times = [sample["seconds"] / repeats for sample in samples]
-    cpu = min(sample["cpu_seconds"] / repeats for sample in samples)
-    return {"median": statistics.median(times), "minimum": min(times), "cpu_minimum": cpu}
+    cpu = min(sum(sample["threads"].values()) for sample in samples) / repeats
+    totals: dict[str, float] = {}
+    for sample in samples:
+        for thread, seconds in sample["threads"].items():
+            totals[thread] = totals.get(thread, 0.0) + seconds
+    sharing = min(CORES, sum(totals.values()) / max(totals.values())) if totals else 1.0
+    return {
+        "median": statistics.median(times),
+        "minimum": min(times),
+        "cpu_minimum": cpu,
+        "threads": round(sharing, 2),
+        "quiet": min(min(times), cpu / sharing),
+    }
 
 
 def measure_startup(peers: list[Peer], workload: str = "mpm88", rounds: int = 3) -> dict[str, Result]:

@@ -1,7 +1,7 @@
 """One peer, one workload, in the peer's own interpreter. Speaks JSON lines with `driver.py`; imports nothing of ours.
 
 usage: worker.py WORKLOAD_FOLDER PROGRAM PACKAGE ALIAS. Answers once when the first run is over and checked; then, for
-each number k that comes in, runs k times and answers with the seconds and the CPU seconds of one run.
+each number k that comes in, runs k times and answers with the seconds and each thread's CPU seconds of one run.
 """
 
 from __future__ import annotations
@@ -64,14 +64,27 @@ def prepare(folder: Path, program: str, package: str, alias: str) -> tuple[Modul
     return module, state
 
 
+def thread_seconds() -> dict[str, float]:
+    """CPU seconds of every thread of this process so far; of the process as one where the system does not tell."""
+    threads = {}
+    for task in Path("/proc/self/task").glob("*"):
+        try:
+            threads[task.name] = int((task / "schedstat").read_text().split()[0]) * 1e-9
+        except OSError:  # the thread has just ended
+            continue
+    return threads or {"process": time.process_time()}
+
+
 def serve(module: ModuleType, state: Any) -> None:
     for line in sys.stdin:
         count = int(line)
-        cpu, start = time.process_time(), time.perf_counter()
+        before, start = thread_seconds(), time.perf_counter()
         for _ in range(count):
             module.run(state)
         seconds = time.perf_counter() - start
-        reply(seconds=seconds / count, cpu_seconds=(time.process_time() - cpu) / count)
+        time.sleep(0.002)  # until other threads sleep, and their counts are up to date
+        spent = {name: (cpu - before.get(name, 0.0)) / count for name, cpu in thread_seconds().items()}
+        reply(seconds=seconds / count, threads={name: cpu for name, cpu in spent.items() if cpu > 1e-9})
 
 
 if __name__ == "__main__":
