@@ -117,6 +117,12 @@ def _refuse(name: str, value: Any, expected: str) -> QuadrantsRuntimeTypeError:
     return QuadrantsRuntimeTypeError(f"argument '{name}': expected {expected}, got {shown[:120]}")
 
 
+def _beyond(name: str, value: int, scalar: ScalarType) -> QuadrantsRuntimeTypeError:
+    return QuadrantsRuntimeTypeError(
+        f"argument '{name}': {value} is beyond the range of {scalar} ({scalar.minimum} to {scalar.maximum})"
+    )
+
+
 def _value(type_: Type, weak: bool = False, value: Any = None) -> Argument:
     argument = Argument("value", ("value", type_, weak), type_, value)
     argument.weak = weak
@@ -140,6 +146,8 @@ def checked_number(name: str, value: Any, scalar: ScalarType) -> Any:
     if isinstance(value, (bool, int, np.bool_, np.integer)) or (
         hasattr(value, "__index__") and not isinstance(value, np.ndarray)
     ):
+        if scalar.is_integer and not scalar.minimum <= int(value) <= scalar.maximum:
+            raise _beyond(name, int(value), scalar)
         return value
     if isinstance(value, (float, np.floating)):
         if scalar.is_float:
@@ -234,6 +242,8 @@ def _any(name: str, value: Any) -> Argument:
     if kind is bool or kind is np.bool_:
         return _value(u1)
     if kind is int:
+        if not i64.minimum <= value <= i64.maximum:
+            raise _beyond(name, value, i64)
         return _value(i64, weak=True)
     if kind is float:
         return _value(f64, weak=True)

@@ -134,6 +134,10 @@ def _call_object(walker: Walker, value: Any, arguments: Arguments, node: ast.AST
         if handler is None:
             raise walker.error(node, f"'{name}' is not available in kernels of this release")
         return handler(walker, arguments, node)
+    if isinstance(getattr(value, "__self__", None), str):
+        from quadrants.frontend.printing import call_of_text
+
+        return call_of_text(walker, value, arguments, node)
     if walker.static_depth and arguments.all_static:
         return _call_now(walker, value, arguments, node)
     handler = python_intrinsic(value)
@@ -266,16 +270,20 @@ def _bind_local(
     walker: Walker, definition: ast.FunctionDef | ast.Lambda, arguments: Arguments, node: ast.AST
 ) -> dict[str, Binding]:
     names = [argument.arg for argument in (*definition.args.posonlyargs, *definition.args.args)]
-    if definition.args.vararg or definition.args.kwarg or definition.args.kwonlyargs:
+    if definition.args.vararg or definition.args.kwarg:
         raise walker.error(node, "nested functions take plain parameters only")
+    named = [argument.arg for argument in definition.args.kwonlyargs]
     found = dict(zip(names, arguments.positional))
-    if len(arguments.positional) > len(names) or set(arguments.keywords) - set(names):
+    if len(arguments.positional) > len(names) or set(arguments.keywords) - {*names, *named}:
         raise walker.error(node, f"the nested function takes {len(names)} arguments", kind=QuadrantsTypeError)
     found.update(arguments.keywords)
     for name, default in zip(names[len(names) - len(definition.args.defaults) :], definition.args.defaults):
         if name not in found:
             found[name] = evaluate(walker, default)
-    missing = [name for name in names if name not in found]
+    for name, default in zip(named, definition.args.kw_defaults):
+        if name not in found and default is not None:
+            found[name] = evaluate(walker, default)
+    missing = [name for name in (*names, *named) if name not in found]
     if missing:
         raise walker.error(node, f"argument {missing[0]!r} is missing", kind=QuadrantsTypeError)
     return found

@@ -11,7 +11,7 @@ from quadrants.frontend import numbers, protocol
 from quadrants.frontend.annotations import resolve_annotation
 from quadrants.frontend.calls import Arguments, bind_arguments, flatten, rebuild, written_templates
 from quadrants.frontend.returns import Result, settle_returns
-from quadrants.frontend.source import function_source
+from quadrants.frontend.source import FunctionSource, function_source
 from quadrants.frontend.values import Array, Binding, Run, Slot, Static
 from quadrants.frontend.walker import Restart, Unknown, Walker
 from quadrants.ir.nodes import Function, Op, Value
@@ -19,7 +19,7 @@ from quadrants.ir.nodes import Function, Op, Value
 if TYPE_CHECKING:
     from quadrants.frontend.compilation import Compilation
 
-__all__ = ["Specialisation", "call_function", "library_function"]
+__all__ = ["Callee", "Specialisation", "call_callee", "call_function", "library_function"]
 
 RECURSION_ATTEMPTS = 6
 
@@ -43,29 +43,63 @@ class Specialisation:
         self.pending: list[Op] = []
 
 
+class Callee:
+    """What is called: a Python function, or a nested one whose free names are passed as further arguments. `identity`
+    tells it from others, `function` is the Python function in whose surroundings its names are looked up."""
+
+    __slots__ = ("annotations", "function", "identity", "name", "source")
+
+    def __init__(self, function: types.FunctionType, identity: Any, source: FunctionSource, name: str) -> None:
+        self.function = function
+        self.identity = identity
+        self.source = source
+        self.name = name
+        self.annotations: dict[str, protocol.Annotation | None] = {}
+        if identity is function:
+            self.annotations = {
+                key: protocol.annotation(resolve_annotation(function, wish))
+                for key, wish in function.__annotations__.items()
+            }
+
+
+_callees: dict[types.FunctionType, Callee] = {}
+
+
+def callee_of(function: types.FunctionType) -> Callee:
+    """The callee that a Python function is."""
+    known = _callees.get(function)
+    if known is None:
+        known = _callees[function] = Callee(function, function, function_source(function), function.__qualname__)
+    return known
+
+
 Bound = dict[str, tuple[Binding, "ast.expr | None"]]
 
 
 def call_function(walker: Walker, function: types.FunctionType, bound: Bound, node: ast.AST) -> Binding:
     """A call of a user function: specialises it if need be, and emits the call."""
+    return call_callee(walker, callee_of(function), bound, node)
+
+
+def call_callee(walker: Walker, callee: Callee, bound: Bound, node: ast.AST) -> Binding:
     compilation = walker.compilation
     converted = {
-        name: (_converted(walker, function, name, binding, node), syntax) for name, (binding, syntax) in bound.items()
+        name: (_converted(walker, callee, name, binding, node), syntax) for name, (binding, syntax) in bound.items()
     }
-    running = compilation.running.get(function, 0) > 0
+    running = compilation.running.get(callee.identity, 0) > 0
     parts = {name: flatten(walker, binding, node, running) for name, (binding, _) in converted.items()}
-    key = (function, tuple((name, part[0]) for name, part in parts.items()))
+    key = (callee.identity, tuple((name, part[0]) for name, part in parts.items()))
     specialisation = compilation.functions.get(key)
     if specialisation is None:
         bindings = {name: binding for name, (binding, _) in converted.items()}
-        specialisation = _specialise(compilation, function, key, bindings, node, walker)
+        specialisation = _specialise(compilation, callee, key, bindings, node, walker)
     values = [value for _, part in parts.values() for value in part]
     return _emit_call(walker, specialisation, values, converted, node)
 
 
-def _converted(walker: Walker, function: types.FunctionType, name: str, binding: Binding, node: ast.AST) -> Binding:
+def _converted(walker: Walker, callee: Callee, name: str, binding: Binding, node: ast.AST) -> Binding:
     """An argument brought to its parameter's annotation, where that names a number or matrix type."""
-    wish = _annotation_of(function, name)
+    wish = callee.annotations.get(name)
     if wish is None or wish.kind not in ("scalar", "matrix", "int", "float"):
         return binding
     if type(binding) is Static and binding.value is None:
@@ -80,46 +114,33 @@ def _converted(walker: Walker, function: types.FunctionType, name: str, binding:
     return Run(numbers.coerce(walker, binding, numbers.to_run(walker, binding, node), scalar))
 
 
-_annotations: dict[types.FunctionType, dict[str, protocol.Annotation | None]] = {}
-
-
-def _annotation_of(function: types.FunctionType, name: str) -> protocol.Annotation | None:
-    known = _annotations.get(function)
-    if known is None:
-        known = _annotations[function] = {
-            key: protocol.annotation(resolve_annotation(function, wish))
-            for key, wish in function.__annotations__.items()
-        }
-    return known.get(name)
-
-
 def _specialise(
     compilation: Compilation,
-    function: types.FunctionType,
+    callee: Callee,
     key: Any,
     bindings: dict[str, Binding],
     node: ast.AST,
     caller: Walker,
 ) -> Specialisation:
-    specialisation = Specialisation(compilation.function_name(function.__qualname__))
+    specialisation = Specialisation(compilation.function_name(callee.name))
     compilation.functions[key] = specialisation
-    compilation.reached(function)
-    compilation.running[function] = compilation.running.get(function, 0) + 1
-    if compilation.running[function] > 200:
+    compilation.reached(callee.function)
+    compilation.running[callee.identity] = compilation.running.get(callee.identity, 0) + 1
+    if compilation.running[callee.identity] > 200:
         raise caller.error(
             node,
-            f"{function.__name__} calls itself with ever new constants or types",
+            f"{callee.name} calls itself with ever new constants or types",
             hint="give the recursion parameter a type: `n: qd.i32`",
         )
     slot_types: dict[str, Any] = {}
     try:
         for _ in range(RECURSION_ATTEMPTS):
-            if _walk_function(compilation, specialisation, function, key, bindings, slot_types):
+            if _walk_function(compilation, specialisation, callee, key, bindings, slot_types):
                 break
         else:
             raise caller.error(
                 node,
-                f"the result type of the recursive function {function.__name__} does not settle",
+                f"the result type of the recursive function {callee.name} does not settle",
                 hint="annotate its result: `-> qd.f32`",
                 kind=QuadrantsTypeError,
             )
@@ -127,7 +148,7 @@ def _specialise(
         compilation.functions.pop(key, None)
         raise
     finally:
-        compilation.running[function] -= 1
+        compilation.running[callee.identity] -= 1
     assert specialisation.function is not None
     if specialisation.incomplete:
         # It hangs on a function further out: what is known now is that function's guess; the next call tries again.
@@ -141,7 +162,7 @@ def _specialise(
 def _walk_function(
     compilation: Compilation,
     specialisation: Specialisation,
-    function: types.FunctionType,
+    callee: Callee,
     key: Any,
     bindings: dict[str, Binding],
     slot_types: dict[str, Any],
@@ -149,9 +170,9 @@ def _walk_function(
     """One attempt; False if it has to be walked again (a wider slot, another guess of a recursive result)."""
     from quadrants.frontend.statements import function_body
 
-    source = function_source(function)
+    source = callee.source
     ir_function = Function(specialisation.name)
-    walker = Walker(compilation, function, source, ir_function)
+    walker = Walker(compilation, callee.function, source, ir_function)
     walker.slot_types = slot_types
     specialisation.captured = captured = walker.captured = []
     specialisation.pending = []
@@ -161,7 +182,7 @@ def _walk_function(
         name
         for name, binding in bindings.items()
         if type(binding) in (Run, Slot)
-        and (wish := _annotation_of(function, name)) is not None
+        and (wish := callee.annotations.get(name)) is not None
         and wish.kind == "template"
     ]
     walker.template_names = specialisation.templates = written_templates(source.node, templates)
@@ -174,7 +195,7 @@ def _walk_function(
             _lambda_body(walker, source.node)
         else:
             function_body(walker, source.node.body)
-        wish = _annotation_of(function, "return")
+        wish = callee.annotations.get("return")
         result = settle_returns(walker, wish)
     except Restart:
         return False
@@ -182,11 +203,11 @@ def _walk_function(
         specialisation.incomplete, compilation.incomplete = compilation.incomplete, outer_incomplete
     ir_function.result_types = result.types
     ir_function.attributes["parameter_names"] = [parameter.name for parameter in ir_function.parameters]
-    head = compilation.running[function] == 1 or specialisation.guess is None
+    head = compilation.running[callee.identity] == 1 or specialisation.guess is None
     if specialisation.incomplete and not walker.returns and head:
         raise walker.error(
             source.node,
-            f"{function.__name__} calls itself on every path",
+            f"{callee.name} calls itself on every path",
             hint="some path has to return without a call",
         )
     known = specialisation.guess is not None and specialisation.guess.shape == result.shape

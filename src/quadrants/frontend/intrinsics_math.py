@@ -266,3 +266,27 @@ def _quantifier(op: str, reduction: str) -> Handler:
 
 intrinsic(python=(builtins.any, np.any))(_quantifier("bit_or", "reduce_or"))
 intrinsic(python=(builtins.all, np.all))(_quantifier("bit_and", "reduce_and"))
+
+
+def _scaled(factor: float) -> Handler:
+    def handler(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
+        (operand,) = arguments.take(walker, node, ("x",))
+        return numbers.binary(walker, "mul", numbers.as_float(walker, operand, node), Static(factor), node)
+
+    return handler
+
+
+intrinsic(python=(math.degrees, np.degrees, np.rad2deg))(_scaled(180.0 / math.pi))
+intrinsic(python=(math.radians, np.radians, np.deg2rad))(_scaled(math.pi / 180.0))
+
+
+@intrinsic(python=(math.log,))
+def _logarithm(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
+    """math.log(x) or math.log(x, base)."""
+    operand, *base = arguments.take(walker, node, ("x", "base"), defaults=1)
+    run = numbers.as_float(walker, operand, node)
+    logarithm = Run(walker.builder.emit("log", run.value), run.weak)
+    if not base:
+        return logarithm
+    other = numbers.as_float(walker, base[0], node)
+    return numbers.divide(walker, logarithm, Run(walker.builder.emit("log", other.value), other.weak), node)

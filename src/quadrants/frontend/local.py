@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from quadrants.frontend import numbers
 from quadrants.frontend.expressions import evaluate
 from quadrants.frontend.merge import Path, append_yield, merge_names, rebuild_sequences, same_static
-from quadrants.frontend.scan import annotate_liveness, contains_return, leaves
+from quadrants.frontend.scan import annotate_liveness, contains_return, leaves, names_in
+from quadrants.frontend.source import FunctionSource
 from quadrants.frontend.values import Binding, Run, Static
 from quadrants.ir.nodes import Block, Op
 
@@ -28,6 +29,8 @@ def inline_local(
     node: ast.AST,
 ) -> Binding:
     """The value of a call of a nested function."""
+    if isinstance(definition, ast.FunctionDef) and _returns_from_loop(definition.body):
+        return _called_function(walker, definition, owner, arguments, node)
     inner = _inner_walker(walker, definition, owner, node)
     for name, binding in arguments.items():
         inner.bind(name, binding, node)
@@ -36,6 +39,40 @@ def inline_local(
     annotate_liveness(definition)
     result = _tail(inner, definition.body, definition)
     return Static(None) if result is None else result
+
+
+def _returns_from_loop(statements: list[ast.stmt]) -> bool:
+    for statement in statements:
+        if isinstance(statement, (ast.For, ast.While)) and contains_return([statement]):
+            return True
+        if isinstance(statement, ast.If) and (
+            _returns_from_loop(statement.body) or _returns_from_loop(statement.orelse)
+        ):
+            return True
+    return False
+
+
+def _called_function(
+    walker: Walker, definition: ast.FunctionDef, owner: Walker, arguments: dict[str, Binding], node: ast.AST
+) -> Binding:
+    """A nested function that returns from inside a loop: a function of its own, whose free names are arguments, too."""
+    from quadrants.frontend.calls import LocalFunction
+    from quadrants.frontend.functions import Callee, call_callee
+
+    annotate_liveness(definition)
+    bound: dict[str, tuple[Binding, ast.expr | None]] = {name: (binding, None) for name, binding in arguments.items()}
+    for name in sorted(names_in(definition) - bound.keys() - definition._all_assigned):  # type: ignore[attr-defined]
+        binding = owner.visible(name)
+        if type(binding) is LocalFunction:
+            raise walker.error(
+                node,
+                f"a nested function that returns from a loop cannot use another one ('{name}')",
+                hint="define them at the top of the file",
+            )
+        if binding is not None:
+            bound[name] = (binding, None)
+    source = FunctionSource(owner.file, definition)
+    return call_callee(walker, Callee(owner.python_function, definition, source, definition.name), bound, node)
 
 
 def _inner_walker(walker: Walker, definition: ast.FunctionDef | ast.Lambda, owner: Walker, node: ast.AST) -> Walker:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any
 
-from quadrants.errors import QuadrantsIndexError, QuadrantsSyntaxError
+from quadrants.errors import QuadrantsIndexError, QuadrantsNameError, QuadrantsSyntaxError
 from quadrants.frontend import numbers
 from quadrants.frontend.assign import assign
 from quadrants.frontend.domains import Domain, domain_of, static_items
@@ -144,10 +144,10 @@ def _run_time_for(walker: Walker, node: ast.For, domain: Domain, config: dict[st
         carry = _carried(walker, node, known, targets, flag)
         inits = _inits(walker, carry, node)
         body = Block((i64,) * domain.rank + tuple(type_ for type_, _ in carry.types))
-        exits, env = _walk_body(
+        exits, env, early = _walk_body(
             walker, node, body, carry, domain.rank, flag, lambda body=body: _bind_targets(walker, node, domain, body)
         )
-        widened = _widened(walker, carry, exits, env, node)
+        widened = early or _widened(walker, carry, exits, env, node)
         if not widened:
             break
         known.update(widened)
@@ -188,8 +188,9 @@ def _inits(walker: Walker, carry: _Carry, node: ast.AST) -> list[Value]:
 
 def _walk_body(
     walker: Walker, node: ast.For | ast.While, body: Block, carry: _Carry, first: int, flag: str, start: Any
-) -> tuple[list[Exit], Env]:
-    """Walks the body once; gives its exits (the end of the body is a 'continue') and the names as they were before."""
+) -> tuple[list[Exit], Env, dict[str, tuple[Type, bool]]]:
+    """Walks the body once; gives its exits (the end of the body is a 'continue'), the names as they were before, and the
+    types of names that the loop turns out to carry from one iteration to the next without a value in front of it."""
     from quadrants.frontend.statements import walk
 
     before = walker.env
@@ -207,7 +208,24 @@ def _walk_body(
             loop.exits.append(Exit("continue", walker.builder.block, dict(walker.env), location))
     walker.loops.pop()
     walker.env = before
-    return loop.exits, before
+    return loop.exits, before, _early_names(walker, loop)
+
+
+def _early_names(walker: Walker, loop: Loop) -> dict[str, tuple[Type, bool]]:
+    """Names that the body reads before it assigns them, since an earlier iteration may have: they enter as zero."""
+    found: dict[str, tuple[Type, bool]] = {}
+    for name, node in loop.early.items():
+        bindings = [exit_.env[name] for exit_ in loop.exits if name in exit_.env]
+        if not bindings or not all(_carries(walker, binding, node) for binding in bindings):
+            raise walker.error(
+                node,
+                f'Name "{name}" is used before it is assigned',
+                kind=QuadrantsNameError,
+                hint="assign it before the loop",
+            )
+        found[name] = unify(walker, bindings, node)
+        walker.env[name] = Run(walker.builder.constant(0, found[name][0]), found[name][1])
+    return found
 
 
 def _widened(walker: Walker, carry: _Carry, exits: list[Exit], env: Env, node: ast.AST) -> dict[str, tuple[Type, bool]]:
@@ -417,8 +435,8 @@ def _run_time_while(walker: Walker, node: ast.While, flag: str) -> bool:
         if isinstance(test, Static) and not test.value:
             return False
         body = Block(types)
-        exits, env = _walk_body(walker, node, body, carry, 0, flag, None)
-        widened = _widened(walker, carry, exits, env, node)
+        exits, env, early = _walk_body(walker, node, body, carry, 0, flag, None)
+        widened = early or _widened(walker, carry, exits, env, node)
         if not widened:
             break
         known.update(widened)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import string
 from typing import TYPE_CHECKING, Any
 
 from quadrants.frontend import numbers
@@ -113,4 +114,29 @@ def formatted(walker: Walker, node: ast.JoinedStr) -> Formatted | Static:
         parts.append((evaluate(walker, part.value), spec.value))
     if all(isinstance(part, str) or type(part[0]) is Static for part in parts):
         return Static("".join(part if isinstance(part, str) else format(part[0].value, part[1]) for part in parts))
+    return Formatted(parts)
+
+
+def call_of_text(walker: Walker, method: Any, arguments: Arguments, node: ast.AST) -> Binding:
+    """A method of a text: `format` takes run-time values (in print and assert), the others are Python's."""
+    if arguments.all_static:
+        positional: list[Any] = [binding.value for binding in arguments.positional]  # type: ignore[attr-defined]
+        keywords = {name: binding.value for name, binding in arguments.keywords.items()}  # type: ignore[attr-defined]
+        walker.compilation.evaluated(*positional, *keywords.values())
+        return Static(method(*positional, **keywords))
+    if method.__name__ != "format":
+        raise walker.error(node, "a kernel has no strings at run time")
+    parts: list[Any] = []
+    supply = iter(range(len(arguments.positional)))
+    for literal, field, spec, conversion in string.Formatter().parse(method.__self__):
+        parts.append(literal)
+        if field is None:
+            continue
+        position = next(supply, len(arguments.positional)) if field == "" else field
+        known = arguments.keywords.get(str(position))
+        if known is None and str(position).isdigit() and int(position) < len(arguments.positional):
+            known = arguments.positional[int(position)]
+        if known is None or conversion or "{" in (spec or ""):
+            raise walker.error(node, f"the replacement field {{{field}}} has no meaning in a kernel")
+        parts.append((known, spec or ""))
     return Formatted(parts)

@@ -30,13 +30,14 @@ __all__ = [
 
 class Annotation(NamedTuple):
     """What a parameter's annotation asks for. kind: 'scalar', 'matrix', 'array', 'template', 'int', 'float', 'bool',
-    'none' (no wish) or 'static' (the object itself is the parameter's value)."""
+    'tuple' (of `parts`), 'none' (no wish) or 'static' (the object itself is the parameter's value)."""
 
     kind: str
     scalar: ScalarType | None = None
     shape: tuple[int, ...] = ()
     ndim: int | None = None
     annotation: Any = None
+    parts: tuple[Any, ...] = ()
 
 
 _intrinsics: dict[int, tuple[Any, str]] = {}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from quadrants.errors import QuadrantsSyntaxError, QuadrantsTypeError
 from quadrants.frontend import numbers, protocol
 from quadrants.frontend.merge import append_yield, same_static, unify, value_facts
@@ -20,6 +22,10 @@ __all__ = ["UNREACHABLE", "Result", "settle_returns"]
 
 # What is "returned" at the end of a block that control does not reach.
 UNREACHABLE = Binding()
+
+
+def _is_typed_number(value: Any) -> bool:
+    return is_number(value) or isinstance(value, np.generic)
 
 
 class Result:
@@ -67,7 +73,7 @@ def settle_returns(walker: Walker, wish: protocol.Annotation | None, harden: boo
     if not bindings:
         bindings = [Static(None)]
     shape = _shape(walker, bindings, node)
-    if wish is not None and shape[0] == "run":
+    if wish is not None:
         shape = _annotated(walker, shape, wish)
     if harden:
         shape = _hardened(walker, shape)
@@ -140,7 +146,7 @@ def _shape(walker: Walker, bindings: list[Binding], node: ast.AST) -> Any:
     if all(same_static(first, other) for other in bindings[1:]) and not isinstance(first, (Run, Sequence)):
         if not (
             type(first) is Static
-            and (is_number(first.value) or protocol.matrix_constant(first.value) is not None)
+            and (_is_typed_number(first.value) or protocol.matrix_constant(first.value) is not None)
             and walker.is_kernel
         ):
             return ("static", first)
@@ -169,6 +175,13 @@ def _shape(walker: Walker, bindings: list[Binding], node: ast.AST) -> Any:
 
 
 def _annotated(walker: Walker, shape: Any, wish: protocol.Annotation) -> Any:
+    if shape[0] == "sequence" and wish.kind == "tuple" and len(wish.parts) == len(shape[1]):
+        parts = tuple(
+            _annotated(walker, part, own) if own is not None else part for part, own in zip(shape[1], wish.parts)
+        )
+        return ("sequence", parts, *shape[2:])
+    if shape[0] != "run":
+        return shape
     scalar = {"int": walker.default_int, "float": walker.default_float}.get(wish.kind, wish.scalar)
     if scalar is None:
         return shape

@@ -12,6 +12,7 @@ __all__ = [
     "last_assignment",
     "leaves",
     "memory_names",
+    "names_in",
     "statements_below",
     "subtree",
     "touched_names",
@@ -254,6 +255,11 @@ def memory_names(function: ast.FunctionDef | ast.Lambda) -> frozenset[str]:
         known = frozenset([base for base, index in found.indexed if not found.static.issuperset(index)])
         function._memory_names = known  # type: ignore[attr-defined]
     return known
+
+
+def names_in(node: ast.AST) -> set[str]:
+    """All names that a stretch of code mentions."""
+    return set(_names(node))
 
 
 def _names(node: ast.AST) -> list[str]:

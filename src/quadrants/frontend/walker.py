@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from quadrants.errors import QuadrantsCompilationError, QuadrantsNameError, QuadrantsSyntaxError
 from quadrants.frontend import numbers, protocol
-from quadrants.frontend.scan import annotate_liveness, memory_names
+from quadrants.frontend.scan import annotate_liveness, assigned_names, memory_names
 from quadrants.frontend.source import FunctionSource, place, source_location
 from quadrants.frontend.values import Array, Binding, Broken, Run, Sequence, Slot, Static
 from quadrants.ir.builder import Builder
@@ -50,13 +50,15 @@ class Exit:
 class Loop:
     """A run-time loop being walked, or a static one (`is_static`), for `break` and `continue`."""
 
-    __slots__ = ("exits", "flag", "is_static", "node")
+    __slots__ = ("early", "exits", "flag", "is_static", "node")
 
     def __init__(self, node: ast.AST, is_static: bool = False, flag: str = "") -> None:
         self.node = node
         self.is_static = is_static
         self.exits: list[Exit] = []
         self.flag = flag
+        # Names read before the body assigns them, with where: an earlier iteration may have.
+        self.early: dict[str, ast.AST] = {}
 
 
 class Walker:
@@ -153,6 +155,15 @@ class Walker:
             raise found.explain(node)
         return found
 
+    def visible(self, name: str) -> Binding | None:
+        """What a local name of this function or of those around it stands for, None if it is none."""
+        around: Walker | None = self
+        while around is not None:
+            if name in around.env:
+                return around.env[name]
+            around = around.outer
+        return None
+
     def lookup_outside(self, name: str, node: ast.AST) -> Binding:
         around = self.outer
         while around is not None:
@@ -168,6 +179,7 @@ class Walker:
         if hasattr(builtins, name):
             return self.compilation.builtin(self, name, getattr(builtins, name))
         if name in getattr(self.node, "_all_assigned", ()):
+            self._ask_earlier_iterations(name, node)
             raise self.error(
                 node,
                 f'Name "{name}" may be used before it is assigned',
@@ -175,6 +187,13 @@ class Walker:
                 hint="assign it before the loop or on every path of the `if`",
             )
         raise self.error(node, f'Name "{name}" is not defined', kind=QuadrantsNameError, hint=self._similar(name))
+
+    def _ask_earlier_iterations(self, name: str, node: ast.AST) -> None:
+        """A name that a loop around assigns, read before that: the loop carries it, once its type is known."""
+        for loop in self.loops:
+            if not loop.is_static and name in assigned_names(loop.node.body, loop.node) and name not in loop.early:  # type: ignore[attr-defined]
+                loop.early[name] = node
+                raise Unknown
 
     def _similar(self, name: str) -> str:
         import difflib

@@ -38,6 +38,9 @@ def read_annotation(wish: Any) -> Annotation | None:
         return Annotation("template", annotation=wish)
     if isinstance(wish, type) and issubclass(wish, Storage):
         return Annotation("none", annotation=wish)
+    if typing.get_origin(wish) is tuple:
+        parts = tuple(read_annotation(part) for part in typing.get_args(wish) if part is not Ellipsis)
+        return Annotation("tuple", annotation=wish, parts=parts)
     return _optional(wish)
 
 
