@@ -1,8 +1,8 @@
 """The path of a kernel, on one page: Python source → IR → passes → target → a program that frames are run on.
 
 frontend.compile_source     Python function, argument types      → IR at stage 'kernel'
-passes.run_pipeline         promote … split … lower              → IR at stage 'lowered'
-targets.<t>.compile_module  emit and assemble                    → artifact
+passes.run_pipeline         simplify … split … lower             → IR at stage 'lowered'
+targets.<t>.build           emit and assemble                    → artifact
 runtime.loader              load the objects, resolve symbols    → address of `i32 entry(ptr frame)`
 """
 
@@ -18,12 +18,13 @@ from typing import Any
 from quadrants import knobs
 from quadrants.frontend import protocol
 from quadrants.frontend.arguments import Argument
-from quadrants.frontend.compilation import CompiledSource, compile_source
+from quadrants.frontend.compilation import compile_source
 from quadrants.ir.nodes import Location, Module, Op, walk
 from quadrants.ir.verify import verify
 from quadrants.passes.context import PassContext
 from quadrants.passes.driver import run_pipeline
 from quadrants.program import Program
+from quadrants.targets import table
 from quadrants.targets.artifact import Artifact
 from quadrants.targets.frame import frame_layout
 
@@ -50,9 +51,8 @@ def compile_kernel(
         kernel = source.module.kernel
         kernel.attributes["may_alias"] = may_alias
         frame = frame_layout(kernel)
-        reference = options.arch is knobs.Arch.reference
-        record = _record(reference)
-        context = PassContext(options, record)
+        target = table.find(options.arch)
+        context = PassContext(options, target.record())
         with _timed(times, "passes"):
             lower(source.module, context)
         program = Program(
@@ -69,10 +69,10 @@ def compile_kernel(
         )
         program.source, program.module = source, source.module
         program.tasks = _tasks(source.module)
-        if reference:
-            _interpret(program, source.module, options)
-        else:
-            _compile(program, source, options, times)
+        with _timed(times, "target"):
+            built = target.build(source.module, options)
+        with _timed(times, "load"):
+            _load(program, built)
     return program
 
 
@@ -83,31 +83,12 @@ def lower(module: Module, context: PassContext) -> None:
     run_pipeline(module, context=context)
 
 
-def _record(reference: bool) -> Any:
-    if reference:
-        from quadrants.targets.reference import RECORD
-
-        return RECORD
-    from quadrants.targets.llvm.x64.target import record
-
-    return record()
-
-
-def _interpret(program: Program, module: Module, options: knobs.State) -> None:
-    from quadrants.targets import reference
-
-    program.interpreter = reference.compile_module(module, debug=options.debug).run
-
-
-def _compile(program: Program, source: CompiledSource, options: knobs.State, times: dict[str, float]) -> None:
-    from quadrants.targets.llvm.x64 import target
-
-    level = 2 if options.opt_level else 0
-    with _timed(times, "target"):
-        artifact: Artifact = target.compile_module(source.module, target.Options(level=level, verify=options.verify))
-    with _timed(times, "load"):
-        program.load(artifact.objects, artifact.entry, artifact.externals)
-    program.artifact, program.messages, program.prints = artifact, artifact.messages, artifact.prints
+def _load(program: Program, built: Artifact | table.Interpreted) -> None:
+    if isinstance(built, Artifact):
+        program.load(built.objects, built.entry, built.externals)
+        program.artifact, program.messages, program.prints = built, built.messages, built.prints
+    else:
+        program.interpreter = built.run
 
 
 def _plain_result(shape: Any) -> Any:

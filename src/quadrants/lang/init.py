@@ -12,6 +12,7 @@ from quadrants.knobs import Arch
 from quadrants.lang import log
 from quadrants.lang.types import use_python_widths
 from quadrants.runtime import threads
+from quadrants.targets import table
 
 __all__ = [
     "amdgpu",
@@ -47,13 +48,12 @@ reference = Arch.reference
 cpu = knobs.host_arch()
 gpu = [cuda, metal, vulkan, amdgpu]
 
-_supported: set[Arch] = {Arch.x64, Arch.reference} if cpu is Arch.x64 else {Arch.reference}
 _sync_callbacks: list[Callable[[], None]] = []
 
 
 def supported_archs() -> frozenset[Arch]:
     """The targets that this installation can compile for and run on this machine."""
-    return frozenset(_supported)
+    return table.supported()
 
 
 def init(
@@ -130,17 +130,17 @@ def _check_version(required: str) -> None:
 
 def _choose_arch(arch: Arch | Sequence[Arch] | str | None, enable_fallback: bool) -> Arch:
     if arch is None:
-        return cpu if cpu in _supported else reference
+        return table.default()
     if isinstance(arch, str):
         arch = knobs.arch_by_name(arch)
     candidates = [arch] if isinstance(arch, Arch) else list(arch)
     for candidate in candidates:
-        if candidate in _supported:
+        if candidate in table.supported():
             return candidate
     shown = f"[{', '.join(map(str, candidates))}]"
     if not enable_fallback:
         raise RuntimeError(f"Arch={shown} is not supported")
-    fallback = cpu if cpu in _supported else reference
+    fallback = table.default()
     log.warn(f"Arch={shown} is not supported, falling back to {fallback}")
     return fallback
 

@@ -23,6 +23,7 @@ from quadrants.ir.types import ArrayType
 from quadrants.lang import bindings
 from quadrants.program import Program, failure
 from quadrants.runtime import launch
+from quadrants.targets import table
 from quadrants.warm_start import Lookup
 
 __all__ = ["Func", "Kernel", "data_oriented", "func", "kernel", "pyfunc"]
@@ -200,10 +201,9 @@ class Kernel(launch.NativeKernel):
         that."""
         artifact = self._compiled_last().artifact
         if artifact is None:
-            raise QuadrantsRuntimeError(f"{self.__name__} has no machine code: it runs on the reference target")
-        from quadrants.targets.llvm.x64.target import assembly
-
-        return assembly(artifact)
+            raise QuadrantsRuntimeError(f"{self.__name__} has no machine code: its target runs it otherwise")
+        target: Any = table.find(knobs.current.arch)
+        return target.assembly(artifact)
 
     def _compiled_last(self) -> Program:
         """The last form, with what it was compiled from."""

@@ -17,6 +17,7 @@ from quadrants.ir.types import Type
 from quadrants.program import Program, is_loaded
 from quadrants.runtime import manifest as store
 from quadrants.runtime.digest import hex_digest
+from quadrants.targets import table
 from quadrants.warm_start.descriptions import Describer, Unstable
 
 __all__ = ["Lookup"]
@@ -27,7 +28,7 @@ FORMAT = 1
 class Lookup:
     """The disk cache's side of one compile: `find` before it, `keep` after it.
 
-    Nothing is found or kept for the reference target, with `offline_cache=False`, and with options that watch the
+    Nothing is found or kept for targets without machine code, with `offline_cache=False`, and with options that watch the
     compiler at work.
     """
 
@@ -38,7 +39,7 @@ class Lookup:
         self._reason = ""
         self._key = ""
         self._cache = store.disk()
-        if self._cache is None or state.arch is knobs.Arch.reference or state.print_ir or state.stop_after:
+        if self._cache is None or not table.row(state.arch).machine_code or state.print_ir or state.stop_after:
             self._cache = None
             return
         for name, argument in arguments:

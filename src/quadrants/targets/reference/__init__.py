@@ -6,12 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from quadrants import knobs
 from quadrants.ir.interpret import prepare
 from quadrants.ir.nodes import Module
 from quadrants.ir.types import scalar_types
 from quadrants.targets.capability import CapabilityRecord
 
-__all__ = ["RECORD", "Program", "compile_module", "run"]
+__all__ = ["RECORD", "Program", "build", "compile_module", "record", "run"]
 
 RECORD = CapabilityRecord(
     name="reference",
@@ -30,6 +31,16 @@ class Program:
 
     module: Module
     run: Callable[[list[Any]], tuple[Any, ...]]
+
+
+def record() -> CapabilityRecord:
+    """The capability record: everything that the IR has, nothing that is fast."""
+    return RECORD
+
+
+def build(module: Module, options: knobs.Options) -> Program:
+    """A kernel as a program for the interpreter."""
+    return compile_module(module, debug=options.debug)
 
 
 def compile_module(module: Module, *, debug: bool = False, output: Callable[[str], None] | None = None) -> Program:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+from quadrants import knobs
 from quadrants.ir.nodes import Module
 from quadrants.targets.artifact import Artifact
 from quadrants.targets.capability import CapabilityRecord
@@ -12,7 +13,7 @@ from quadrants.targets.llvm import optimise
 from quadrants.targets.llvm.elf import defined_symbols, undefined_symbols
 from quadrants.targets.llvm.emit import EmittedModule, EmittedObject, emit_module
 
-__all__ = ["Options", "assembly", "compile_module", "host_machine", "record"]
+__all__ = ["Options", "assembly", "build", "compile_module", "host_machine", "record"]
 
 VERSION = "1"
 
@@ -62,6 +63,11 @@ def emit(module: Module, machine: optimise.Machine | None = None) -> EmittedModu
     capabilities = record(machine)
     header = f'target datalayout = "{optimise.data_layout(machine)}"\ntarget triple = "{machine.triple}"\n'
     return emit_module(module, capabilities, header, f'"prefer-vector-width"="{capabilities.vector_bits}"')
+
+
+def build(module: Module, options: knobs.Options) -> Artifact:
+    """A kernel as objects for the host."""
+    return compile_module(module, Options(level=2 if options.opt_level else 0, verify=options.verify))
 
 
 def compile_module(module: Module, options: Options = Options()) -> Artifact:

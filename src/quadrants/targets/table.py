@@ -1,0 +1,78 @@
+"""The targets by the names that users give them. A new target is a folder and a row here; see `Target` for what its
+module offers. Modules are imported when their target is first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from quadrants import knobs
+from quadrants.knobs import Arch
+
+if TYPE_CHECKING:
+    from quadrants.ir.nodes import Module
+    from quadrants.targets.artifact import Artifact
+    from quadrants.targets.capability import CapabilityRecord
+
+__all__ = ["TARGETS", "Interpreted", "Row", "Target", "default", "find", "row", "supported"]
+
+
+class Interpreted(Protocol):
+    """A kernel that runs without being loaded: `run` takes one value a parameter and gives the results."""
+
+    def run(self, arguments: list[Any], /) -> tuple[Any, ...]: ...
+
+
+class Target(Protocol):
+    """What a target's module offers. Targets that make machine code also offer `assembly(artifact) -> str`."""
+
+    def record(self) -> CapabilityRecord:
+        """What the target can do on this machine: the passes ask it."""
+        ...
+
+    def build(self, module: Module, options: knobs.Options) -> Artifact | Interpreted:
+        """A module of stage `lowered` as objects for the loader, or as something that runs it."""
+        ...
+
+
+@dataclass(frozen=True)
+class Row:
+    """One target.
+
+    module: the full name of its module; host: the processors whose processes can run its code (None: all).
+    machine_code: whether `build` gives an Artifact, whose objects the disk cache keeps.
+    """
+
+    module: str
+    host: Arch | None = None
+    machine_code: bool = True
+
+
+TARGETS: dict[Arch, Row] = {
+    Arch.x64: Row("quadrants.targets.llvm.x64.target", host=Arch.x64),
+    Arch.reference: Row("quadrants.targets.reference", machine_code=False),
+}
+
+
+def supported() -> frozenset[Arch]:
+    """The targets that run on this machine."""
+    host = knobs.host_arch()
+    return frozenset(arch for arch, found in TARGETS.items() if found.host in (None, host))
+
+
+def default() -> Arch:
+    """The target of programs that ask for none: the host's processor, else the reference."""
+    host = knobs.host_arch()
+    return host if host in supported() else Arch.reference
+
+
+def row(arch: Arch | None) -> Row:
+    """The row of a supported target (None: the default one)."""
+    return TARGETS[default() if arch is None else arch]
+
+
+def find(arch: Arch | None) -> Target:
+    """The module of a supported target (None: the default one)."""
+    return cast(Target, importlib.import_module(row(arch).module))
