@@ -188,8 +188,11 @@ def _array(
     if wish.scalar is not None and type_.scalar is not wish.scalar:
         kind = TypeError if protocol.is_storage(value) else ValueError
         raise kind(f"argument '{name}': expected an array of {wish.scalar}, got {type_.scalar}")
-    if wish.shape and not protocol.is_storage(value):
-        _element_axes(name, argument, wish)
+    if not protocol.is_storage(value):
+        argument.array_kind = "external"
+        argument.key = ("array", type_, "external", *argument.key[3:])
+        if wish.shape:
+            _element_axes(name, argument, wish)
     domain = argument.domain if argument.domain is not None else type_.rank
     if wish.ndim is not None and wish.ndim != domain:
         raise ValueError(f"argument '{name}': expected an array of {wish.ndim} axes, got {domain}")

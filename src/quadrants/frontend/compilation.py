@@ -208,7 +208,7 @@ class Compilation:
     def with_static_sizes(self, walker: Walker, array: Array, left: int, node: ast.AST) -> Array:
         """Asks for `left` static trailing axes of an array; the kernel is walked again with them."""
         example = self.examples.get(array.origin)
-        if array.kind != "numpy" or example is None:
+        if not array.is_numpy or example is None:
             raise walker.error(
                 node,
                 "not all axes are indexed",

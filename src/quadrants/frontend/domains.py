@@ -97,7 +97,11 @@ def domain_of(walker: Walker, iterated: Binding, node: ast.AST) -> Domain:
     if type(iterated) is Static and protocol.is_array(iterated.value):
         iterated = walker.compilation.array_of(walker, iterated.value, node)
     if type(iterated) is Array:
-        return _array_domain(walker, iterated, node)
+        return (
+            _element_domain(walker, iterated, node)
+            if iterated.kind == "numpy"
+            else _array_domain(walker, iterated, node)
+        )
     if type(iterated) is Run and shape_of(iterated.type):
         return _vector_domain(walker, iterated)
     raise walker.error(
@@ -131,20 +135,27 @@ def _array_domain(walker: Walker, array: Array, node: ast.AST, grouped: bool = F
     return Domain(rank, lows, highs, bind, spread=not grouped)
 
 
-def _items_domain(walker: Walker, iterated: Binding, node: ast.AST) -> Domain:
-    """The domain of a part of zip or enumerate: arrays give their elements, as in Python."""
-    domain = domain_of(walker, iterated, node)
-    if type(iterated) is Static and protocol.is_array(iterated.value):
-        iterated = walker.compilation.array_of(walker, iterated.value, node)
-    if type(iterated) is not Array or domain.rank != 1:
-        return domain
-    array = iterated
+def _element_domain(walker: Walker, array: Array, node: ast.AST) -> Domain:
+    """The elements along an array's first axis (rows are views), as Python iterates."""
+    done = len(array.prefix)
+    if array.domain - done <= 0:
+        raise walker.error(node, f"a kernel cannot loop over {numbers.describe(array)}", hint="use range(…) and index")
 
     def bind(walker: Walker, counters: list[Value], node: ast.AST) -> list[Binding]:
         element = array.extended((counters[0],))
         return [element if element.is_view else walker.load(element, node)]
 
-    return Domain(1, domain.lows, domain.highs, bind, spread=False, reads=True)
+    high = walker.builder.emit("dim", array.value, axis=done)
+    return Domain(1, [walker.builder.index(0)], [high], bind, spread=False, reads=True)
+
+
+def _items_domain(walker: Walker, iterated: Binding, node: ast.AST) -> Domain:
+    """The domain of a part of zip or enumerate: arrays of every kind give their elements, as in Python."""
+    if type(iterated) is Static and protocol.is_array(iterated.value):
+        iterated = walker.compilation.array_of(walker, iterated.value, node)
+    if type(iterated) is Array and iterated.domain - len(iterated.prefix) == 1:
+        return _element_domain(walker, iterated, node)
+    return domain_of(walker, iterated, node)
 
 
 def _vector_domain(walker: Walker, run: Run) -> Domain:

@@ -473,7 +473,7 @@ def partial(walker: Walker, array: Array, indices: list[Binding], node: ast.AST)
             kind=_index_error(),
         )
     done = len(array.prefix)
-    if array.kind != "numpy" and done < array.domain and done + len(indices) < array.domain:
+    if not array.is_numpy and done < array.domain and done + len(indices) < array.domain:
         raise walker.error(
             node,
             f"{len(indices)} indices into {numbers.describe(array)}",
@@ -519,7 +519,7 @@ def _sliced(walker: Walker, array: Array, indices: list[Binding], node: ast.AST)
 
 def sliced_element(walker: Walker, array: Array, indices: list[Binding], node: ast.AST) -> Array:
     """The element that the indices in front of a slice reach: only the static axes of elements are sliced."""
-    if len(array.prefix) + len(indices) < array.domain and array.kind != "numpy":
+    if len(array.prefix) + len(indices) < array.domain and not array.is_numpy:
         raise walker.error(node, "fields are not sliced in a kernel", hint="loop over the indices")
     head = partial(walker, array, indices, node) if indices else array
     assert type(head) is Array

@@ -65,7 +65,9 @@ class Slot(Binding):
 class Array(Binding):
     """An array, or the part of it that `prefix` indices reach.
 
-    `kind`: 'numpy' (a partial index is a view), 'ndarray' or 'field' (elements are values). `domain`: how many axes the
+    `kind`: 'numpy' (a partial index is a view, a loop runs over the elements, as in Python), 'external' (a NumPy array
+    whose parameter is annotated as an array: views, too, but loops run over the indices), 'ndarray' or 'field' (elements
+    are values, loops run over the indices). `domain`: how many axes the
     user indexes (rank less the element's axes). `offset`: what a field's indices start at. `origin`: the parameter it came
     in by, for asking static sizes; `example`: the Python object of the first call.
     """
@@ -98,9 +100,14 @@ class Array(Binding):
         return self.value.type  # type: ignore[return-value]
 
     @property
+    def is_numpy(self) -> bool:
+        """Whether partial indices follow NumPy."""
+        return self.kind in ("numpy", "external")
+
+    @property
     def is_view(self) -> bool:
         """Whether a name bound to this stays a window on the array (NumPy), rather than a copy of the element."""
-        return self.kind == "numpy" and len(self.prefix) < self.type.rank
+        return self.is_numpy and len(self.prefix) < self.type.rank
 
     def extended(self, indices: tuple[Value, ...]) -> Array:
         prefix = self.prefix + indices
