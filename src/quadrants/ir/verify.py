@@ -15,7 +15,6 @@ from typing import Any, NoReturn, cast
 from quadrants.errors import QuadrantsInternalError
 from quadrants.ir.nodes import STAGES, Block, Function, Location, Module, Op, Value
 from quadrants.ir.ops import OPS, TERMINATORS
-from quadrants.ir.text import print_op
 from quadrants.ir.types import ArrayType, MatrixType, ScalarType, Type, i64, scalar_of, shape_of, u1
 
 __all__ = ["COMBINERS", "UPDATES", "VerificationError", "verify"]
@@ -35,11 +34,17 @@ class VerificationError(QuadrantsInternalError):
     ) -> None:
         where = f"{location.file}:{location.line}:{location.column + 1}: " if location is not None else ""
         inside = f"function @{function}: " if function else ""
-        shown = f"\n    {print_op(op)}" if op is not None else ""
+        shown = f"\n    {_text(op)}" if op is not None else ""
         super().__init__(f"{where}{inside}{message}{shown}")
         self.function = function
         self.op = op
         self.location = location
+
+
+def _text(op: Op) -> str:
+    from quadrants.ir.text import print_op
+
+    return print_op(op)
 
 
 def verify(module: Module) -> None:

@@ -26,7 +26,10 @@ LONG_RUN = 1e-3
 def install(
     kernel: Kernel, program: Program, described: list[tuple[str, Argument]], seconds: float, fresh: bool
 ) -> None:
-    """Lets later calls with such arguments be launched directly, where the tables can say what they need."""
+    """Lets later calls with such arguments be launched directly, where the tables can say what they need. The process's
+    first call does not wait for the launcher to be loaded: the second does that."""
+    if fresh and not launch.is_loaded():
+        return
     if not launch.is_native() or program.interpreter is not None or program.prints or program.live_numbers:
         kernel._uninstall()
         return

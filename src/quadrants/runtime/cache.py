@@ -17,7 +17,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from quadrants.runtime.digest import blake2b
+from quadrants.digest import blake2b
 from quadrants.runtime.fingerprint import compiler_fingerprint
 
 __all__ = ["POLICIES", "DiskCache"]

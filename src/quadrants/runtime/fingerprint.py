@@ -13,7 +13,7 @@ import sys
 import types
 from typing import Any
 
-from quadrants.runtime.digest import blake2b
+from quadrants.digest import blake2b
 
 __all__ = ["code_fingerprint", "compiler_fingerprint", "last_line", "source_fingerprint"]
 

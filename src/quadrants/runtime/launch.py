@@ -53,6 +53,7 @@ __all__ = [
     "StorageArgument",
     "WordsGuard",
     "call",
+    "is_loaded",
     "is_native",
 ]
 
@@ -72,6 +73,11 @@ _facts = facts()
 _lock = threading.RLock()
 _symbols: Mapping[str, int] | None = None
 _kept_names: list[str] = []
+
+
+def is_loaded() -> bool:
+    """Whether the launcher's machine code is in the process: installing the first bindings loads it."""
+    return _symbols is not None
 
 
 def is_native() -> bool:
@@ -106,7 +112,7 @@ def _launcher() -> Mapping[str, int]:
     if _symbols is None:
         with _lock:
             assert _facts is not None
-            found = dict(threads.symbols())
+            found = dict(threads.pool_symbols())
             found["qd_numpy_array"] = id(np.ndarray)
             for symbol, name in (("slow", "_slow_call"), ("failed", "_failed"), ("unpack", "_unpack")):
                 _kept_names.append(sys.intern(name))

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from quadrants import knobs
+from quadrants.digest import hex_digest
 from quadrants.runtime import native
 from quadrants.runtime.cache import DiskCache
-from quadrants.runtime.digest import hex_digest
 from quadrants.runtime.fingerprint import compiler_fingerprint
 
 __all__ = ["cache_counters", "count", "disk", "keep", "load_object", "manifests", "surroundings"]

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from quadrants.runtime.digest import blake2b
+from quadrants.digest import blake2b
 
 if TYPE_CHECKING:
     from quadrants.runtime.loader import LoadedObject

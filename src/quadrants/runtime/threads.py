@@ -26,11 +26,14 @@ import ctypes
 import os
 import threading
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from quadrants.ir import streams
 from quadrants.runtime import native
-from quadrants.runtime.loader import LoadedObject, process_symbol
 from quadrants.runtime.threads_state import LARGEST_COUNT, POOL, PoolState
+
+if TYPE_CHECKING:
+    from quadrants.runtime.loader import LoadedObject
 
 __all__ = [
     "LARGEST_COUNT",
@@ -39,6 +42,7 @@ __all__ = [
     "counters",
     "default_count",
     "drain_prints",
+    "pool_symbols",
     "seed_random",
     "set_count",
     "state",
@@ -86,6 +90,11 @@ class SymbolTable(Mapping[str, int]):
 def symbols() -> SymbolTable:
     """Addresses of everything that compiled code may call, by name. Loads the pool on first use."""
     return SymbolTable()
+
+
+def pool_symbols() -> Mapping[str, int]:
+    """Addresses of what the pool itself provides, by name. Loads the pool on first use."""
+    return _load().symbols
 
 
 def state() -> PoolState:
@@ -199,6 +208,8 @@ def _build_scatter() -> str:
 
 def _register_fork(child: int) -> None:
     """Have every fork, of Python or of C, reset the pool in the child: the workers exist in the parent only."""
+    from quadrants.runtime.loader import process_symbol
+
     address = process_symbol("__register_atfork")
     if address is not None:
         prototype = ctypes.PYFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 4)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from quadrants.digest import blake2b
 from quadrants.ir.formatting import format_message, format_print
 from quadrants.ir.nodes import Location
 
@@ -18,7 +18,7 @@ __all__ = ["Artifact", "Message", "PrintFormat", "content_id", "decode_prints"]
 
 def content_id(*parts: object) -> int:
     """A positive 63-bit number that is the same for the same parts in every process: ids of messages and formats."""
-    digest = hashlib.blake2b(repr(parts).encode(), digest_size=8).digest()
+    digest = blake2b(repr(parts).encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little") >> 1
 
 

@@ -12,11 +12,11 @@ import types
 from typing import Any
 
 from quadrants import knobs
+from quadrants.digest import hex_digest
 from quadrants.frontend.arguments import Argument
 from quadrants.ir.types import Type
 from quadrants.program import Program, is_loaded
 from quadrants.runtime import manifest as store
-from quadrants.runtime.digest import hex_digest
 from quadrants.targets import table
 from quadrants.warm_start.descriptions import Describer, Unstable
 

@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
+from quadrants.digest import blake2b
 from quadrants.frontend import protocol
 from quadrants.frontend.arguments import as_numpy
 from quadrants.frontend.guards import ABSENT
 from quadrants.ir.types import ScalarType
-from quadrants.runtime.digest import blake2b
 from quadrants.runtime.fingerprint import code_fingerprint
 
 __all__ = ["PLAIN", "Describer", "Unstable", "children"]

@@ -7,10 +7,10 @@ another in a circle form one group. The emitter knows no processor: it asks the 
 
 from __future__ import annotations
 
-import hashlib
 import re
 from dataclasses import dataclass
 
+from quadrants.digest import blake2b
 from quadrants.errors import QuadrantsInternalError
 from quadrants.ir.nodes import Function, Module, Op, walk
 from quadrants.targets.artifact import Message, PrintFormat
@@ -82,7 +82,7 @@ def _emit_group(unit: Unit, functions: list[Function], frame: Frame, header: str
         else:
             emit_functions.write_function(unit, function, symbols[function.name])
     text = header + unit.text()
-    digest = hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
+    digest = blake2b(text.encode(), digest_size=12).hexdigest()
     for k, function in enumerate(functions):
         symbols[function.name] = f"{re.sub('[^A-Za-z0-9_]', '_', function.name)}_{digest}"
         text = text.replace(f"qd$self{k}$", symbols[function.name])
