@@ -27,6 +27,7 @@ from quadrants.program import Program
 from quadrants.targets import table
 from quadrants.targets.artifact import Artifact
 from quadrants.targets.frame import frame_layout
+from quadrants.targets.refusals import refuse
 
 __all__ = ["compile_kernel", "lower"]
 
@@ -77,7 +78,8 @@ def compile_kernel(
 
 
 def lower(module: Module, context: PassContext) -> None:
-    """Takes a module of stage 'kernel' to stage 'lowered', verified at both borders in debug builds."""
+    """Takes a module of stage 'kernel' to stage 'lowered'. QuadrantsUnsupportedError for what the target lacks."""
+    refuse(module, context.record)
     if context.options.verify:
         verify(module)
     run_pipeline(module, context=context)

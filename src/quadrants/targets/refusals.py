@@ -1,0 +1,46 @@
+"""What a target cannot do, found before any pass runs and told with the line that asks for it."""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Iterator
+
+from quadrants.errors import QuadrantsUnsupportedError, SourceLocation
+from quadrants.ir.nodes import Function, Location, Module, walk
+from quadrants.ir.types import Type, scalar_of, scalar_types
+from quadrants.targets.capability import CapabilityRecord
+
+__all__ = ["refuse"]
+
+
+def refuse(module: Module, record: CapabilityRecord) -> None:
+    """QuadrantsUnsupportedError at the first value whose scalar type the target lacks; module of stage `kernel`."""
+    missing = [scalar.name for scalar in scalar_types if not record.has_dtype(scalar)]
+    if not missing:
+        return
+    for function in module.functions.values():
+        for type_, location in _values(function):
+            if scalar_of(type_).name in missing:
+                raise QuadrantsUnsupportedError.at(
+                    _shown(location),
+                    f"the target {record.name} has no {scalar_of(type_)} on this machine",
+                    found=str(type_),
+                    expected=f"one of {', '.join(scalar.name for scalar in scalar_types if record.has_dtype(scalar))}",
+                    hint="use another type, or another target: qd.init(arch=…)",
+                )
+
+
+def _values(function: Function) -> Iterator[tuple[Type, Location | None]]:
+    """The type of every value, with the place that it comes from."""
+    for parameter in function.parameters:
+        yield parameter.type, function.location
+    for op in walk(function.body):
+        for result in op.results:
+            yield result.type, op.location
+
+
+def _shown(location: Location | None) -> SourceLocation | None:
+    if location is None:
+        return None
+    text = linecache.getline(location.file, location.line)
+    return SourceLocation(location.file, location.line, location.column, location.end_column or None, text)
