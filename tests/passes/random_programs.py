@@ -10,7 +10,7 @@ from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Block, Function, Module, Op, Value
 from quadrants.ir.types import ArrayType, Type, array_type, f32, f64, i32, i64, matrix_type, u1
 
-SIZE = 6
+SIZE = 8
 _INTEGER_BINARY = ("add", "sub", "mul", "floordiv", "mod", "min", "max", "bit_and", "bit_or", "bit_xor", "shl", "shr")
 _FLOAT_BINARY = ("add", "sub", "mul", "div", "min", "max")
 _COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
@@ -59,8 +59,12 @@ class Generator:
         self.loops = []
         builder = Builder(function.body)
         self.body(builder, 0)
-        builder.op("return", self.value(builder, i32), self.value(builder, f32))
+        builder.op("return", self.total(builder), self.value(builder, f32))
         return function
+
+    def total(self, builder: Builder) -> Value:
+        """The function's first result."""
+        return self.value(builder, i32)
 
     # Values.
 
@@ -93,7 +97,7 @@ class Generator:
             if self.budget <= 0:
                 return
             self.budget -= 1
-            self.random.choice(_STATEMENTS if depth < 3 else _SIMPLE)(self, builder, depth)
+            self.random.choice(self.statements if depth < 3 else self.simple)(self, builder, depth)
 
     def arithmetic(self, builder: Builder, depth: int) -> None:
         type_ = self.random.choice(_SCALARS)
@@ -243,27 +247,111 @@ class Generator:
         op = builder.op("while", zero, *inits, regions=(condition, body))
         self.scope.extend(op.results)
 
+    simple = (
+        arithmetic,
+        arithmetic,
+        arithmetic,
+        comparison,
+        selection,
+        conversion,
+        matrix,
+        load,
+        store,
+        update,
+        size,
+        call,
+    )
+    statements = (*simple, branch, branch, loop, loop, repetition)
 
-_SIMPLE = (
-    Generator.arithmetic,
-    Generator.arithmetic,
-    Generator.arithmetic,
-    Generator.comparison,
-    Generator.selection,
-    Generator.conversion,
-    Generator.matrix,
-    Generator.load,
-    Generator.store,
-    Generator.update,
-    Generator.size,
-    Generator.call,
-)
-_STATEMENTS = (*_SIMPLE, Generator.branch, Generator.branch, Generator.loop, Generator.loop, Generator.repetition)
+
+class MemoryGenerator(Generator):
+    """Programs that do little but read and write few elements, so that accesses meet all the time."""
+
+    def index(self, builder: Builder, size: int) -> Value:
+        """A constant, a counter, or one more than these."""
+        fitting = [value for value in self.scope if value.type is i64]
+        chosen = self.random.choice((*fitting, None))
+        if chosen is None:
+            return builder.index(self.random.randrange(2))
+        return chosen if self.random.random() < 0.6 else builder.add(chosen, builder.index(1))
+
+    def value(self, builder: Builder, type_: Type) -> Value:
+        if type_ is i64:
+            fitting = [value for value in self.scope if value.type is i64]
+            return self.random.choice(fitting) if fitting else builder.index(1)
+        return super().value(builder, type_)
+
+    def total(self, builder: Builder) -> Value:
+        """A sum of all that can be seen, so that each difference shows."""
+        total = builder.constant(0, i32)
+        for value in self.scope:
+            if value.type is i32:
+                total = builder.add(builder.mul(total, builder.constant(3, i32)), value)
+        return total
+
+    def types(self) -> list[Type]:
+        return [i32] * self.random.randrange(2)
+
+    def place(self, builder: Builder) -> tuple[Value, list[Value], Type]:
+        array = self.random.choice((self.arrays[0], self.arrays[3]))
+        return array, [self.index(builder, SIZE)], i32
+
+    def bump(self, builder: Builder, depth: int) -> None:
+        """An element that becomes itself and something."""
+        array, indices, _ = self.place(builder)
+        changed = builder.add(builder.load(array, *indices), self.value(builder, i32))
+        builder.op("store", changed, array, *indices)
+
+    def burst(self, builder: Builder, depth: int) -> None:
+        """Accesses of one array at two indices, which may be equal."""
+        array, first, _ = self.place(builder)
+        indices = (first, self.place(builder)[1])
+        for _ in range(5):
+            index = self.random.choice(indices)
+            if self.random.random() < 0.5:
+                self.add(builder.load(array, *index))
+            else:
+                builder.op("store", self.value(builder, i32), array, *index)
+
+    def mix(self, builder: Builder, depth: int) -> None:
+        self.add(builder.emit(self.random.choice(("add", "sub", "mul")), *[self.value(builder, i32) for _ in range(2)]))
+
+    def wrapped(self, builder: Builder, indices: list[Value]) -> dict[str, bool]:
+        if self.random.random() < 0.8:
+            return {}
+        if self.random.random() < 0.5:
+            indices[0] = builder.sub(indices[0], builder.index(SIZE))
+        return {"wrap": True}
+
+    def loop(self, builder: Builder, depth: int) -> None:
+        types = self.types()
+        low = builder.index(self.random.randrange(2))
+        counts = [value for value in self.scope if value.type is i64]
+        high = self.random.choice((*counts, builder.index(self.random.randrange(4)), low))
+        inits = [self.value(builder, type_) for type_ in types]
+        body = Block((i64, *types))
+        self.loops.append(types)
+        self.region(body, depth + 1, types, jumps=False)
+        self.loops.pop()
+        self.scope.extend(builder.op("for", low, high, *inits, regions=(body,), rank=1).results)
+
+    simple = (
+        Generator.load,
+        Generator.store,
+        bump,
+        burst,
+        burst,
+        mix,
+        Generator.update,
+        Generator.comparison,
+        Generator.call,
+    )
+    statements = (*simple, Generator.branch, loop, loop, Generator.repetition)
 
 
 def random_module(seed: int) -> Module:
     """A module of stage `kernel`."""
-    return Generator(seed).make()
+    return (MemoryGenerator if seed % 2 else Generator)(seed).make()
 
 
 def arguments(seed: int) -> list:
@@ -273,7 +361,7 @@ def arguments(seed: int) -> list:
     return [
         np.int32(source.integers(-5, 6)),
         np.float32(source.normal()),
-        np.int64(source.integers(0, 5)),
+        np.int64(source.integers(0, 4)),
         first,
         source.normal(size=SIZE).astype(np.float32),
         source.normal(size=(SIZE, 3)).astype(np.float32),
