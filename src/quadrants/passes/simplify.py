@@ -1,4 +1,4 @@
-"""Simplify: folds constants, applies the laws of `algebra`, and resolves control flow that is decided.
+"""Simplify: folds constants, applies the laws of algebra, and resolves control flow that is decided.
 
 One walk in program order. A known number is a constant, a matrix that holds one number everywhere, or a condition
 inside the branches that it decides.
@@ -11,12 +11,16 @@ from typing import Any
 from quadrants.ir.nodes import Block, Module, Op, Value
 from quadrants.ir.ops import OPS
 from quadrants.ir.types import ArrayType, MatrixType, Type, scalar_of, u1
-from quadrants.passes.algebra import LEFT, PLAIN, RIGHT
+from quadrants.passes import algebra, algebra_forms, algebra_logic
 from quadrants.passes.context import PassContext
 from quadrants.passes.fold import fold
+from quadrants.passes.laws import LEFT, PLAIN, RIGHT
 from quadrants.passes.structure import functions_to_do, loop_jumps
 
-__all__ = ["run"]
+__all__ = ["LAWS", "run"]
+
+LAWS = (algebra, algebra_logic, algebra_forms)
+"""The modules whose laws are applied: importing them fills the tables of `laws`."""
 
 _COMMUTATIVE = frozenset(row.name for row in OPS.values() if row.commutative)
 _MIRRORED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
