@@ -8,6 +8,7 @@ from typing import Any
 from benchmarks import history
 
 IMAGES = Path(__file__).parent.parent / "docs" / "images"
+HIGHEST = 30  # bars end there and carry their number
 COLOURS = {
     "ours": "#d9480f",
     "cpp": "#495057",
@@ -29,6 +30,16 @@ def latest(records: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     return found
 
 
+def caption(records: list[dict[str, Any]]) -> str:
+    """Machine, commit and versions of the newest run of our workloads."""
+    record = next(r for r in reversed(records) if any("ours" in results for results in r["results"].values()))
+    machine = record["machine"]
+    versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items() if name != "ours")
+    return (
+        f"{machine['processor']}, {machine['cores']} cores; commit {record['commit'][:7]}; {versions}; make peers bench"
+    )
+
+
 def bars(records: list[dict[str, Any]], path: Path) -> None:
     """Time of each peer over ours, a group of bars a workload; wrong answers are left out and marked."""
     from matplotlib import pyplot
@@ -43,18 +54,24 @@ def bars(records: list[dict[str, Any]], path: Path) -> None:
             if result is None or not result["ok"]:
                 continue
             if history.valid(result):
-                axes.bar(x, result["quiet"] / results["ours"]["quiet"], width, color=COLOURS[peer])
+                ratio = result["quiet"] / results["ours"]["quiet"]
+                axes.bar(x, min(ratio, HIGHEST) - 1, width, bottom=1, color=COLOURS[peer])
+                if ratio > HIGHEST:
+                    axes.text(x, HIGHEST, f" {ratio:.0f}", rotation=90, ha="center", va="bottom", fontsize=7)
             else:
-                axes.text(x, 1.0, "wrong", rotation=90, ha="center", va="bottom", fontsize=6, color=COLOURS[peer])
+                axes.text(x, 1.05, "wrong", rotation=90, ha="center", va="bottom", fontsize=6, color=COLOURS[peer])
     axes.axhline(1, color=COLOURS["ours"], linewidth=1.5)
     axes.set_yscale("log")
     axes.set_xticks(range(len(workloads)), list(workloads), rotation=20, fontsize=8)
     axes.set_ylabel("time / our time\n(above the line: slower than ours)", fontsize=8)
     handles = [pyplot.Rectangle((0, 0), 1, 1, color=COLOURS[peer]) for peer in peers]
     axes.legend(handles, peers, fontsize=8, ncols=len(peers), loc="upper left", frameon=False)
-    axes.margins(y=0.2)
+    axes.set_ylim(top=4 * HIGHEST)
+    axes.set_yticks([0.3, 1, 3, 10, 30], ["0.3", "1", "3", "10", "30"])
+    axes.minorticks_off()
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
+    axes.set_title(caption(records), fontsize=7, loc="left", color="#495057")
     save(figure, path)
 
 
@@ -65,8 +82,10 @@ def over_commits(records: list[dict[str, Any]], path: Path) -> None:
     lines: dict[str, list[tuple[int, float]]] = {}
     for step, record in enumerate(records):
         for workload, results in record["results"].items():
-            others = [r["quiet"] for r in history.rivals(results).values()] if workload != "startup" else []
-            if others and history.valid(results.get("ours", {})):
+            if workload == "startup" or not history.valid(results.get("ours", {})):
+                continue
+            others = [r["quiet"] for r in history.rivals(results).values()]
+            if others:
                 lines.setdefault(workload, []).append((step, results["ours"]["quiet"] / min(others)))
     figure, axes = pyplot.subplots(figsize=(10, 4), dpi=130)
     for workload, points in sorted(lines.items()):
