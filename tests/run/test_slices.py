@@ -39,3 +39,19 @@ def test_whole_arrays_are_not_sliced():
 
     with pytest.raises(qd.QuadrantsSyntaxError, match="whole arrays are not sliced"):
         clear(np.zeros(5))
+
+
+def nested(n):
+    w = [qd.Vector([1.0, 2.0]), qd.Vector([3.0, 4.0])]
+    w[0][1] = 9.0
+    w[1].x += 1
+    for k in range(2):
+        w[0][k] += n
+    return w[0][0], w[0][1], w[1][0], w[1][1]
+
+
+@pytest.mark.parametrize("target", ["x64", "reference"])
+def test_elements_of_vectors_in_a_list(target):
+    qd.init(arch=getattr(qd, target), default_ip=qd.i64, default_fp=qd.f64)
+    assert qd.kernel(nested)(5) == (6.0, 14.0, 4.0, 4.0)
+    qd.reset()

@@ -49,12 +49,16 @@ class Element:
 
 
 class Component:
-    """A target within a local matrix: element indices of a name, or a swizzle of it."""
+    """A target within a local matrix or list: element indices, or a swizzle. `holder` is the target that holds it, a
+    name or again an element (`w[0]` in `w[0][1] = x`), and `owner` what that holds now."""
 
-    __slots__ = ("components", "indices", "name")
+    __slots__ = ("components", "holder", "indices", "owner")
 
-    def __init__(self, name: str, indices: list[Binding], components: list[int] | None = None) -> None:
-        self.name = name
+    def __init__(
+        self, holder: ast.expr, owner: Binding, indices: list[Binding], components: list[int] | None = None
+    ) -> None:
+        self.holder = holder
+        self.owner = owner
         self.indices = indices
         self.components = components
 
@@ -126,24 +130,14 @@ def resolve(walker: Walker, target: ast.expr) -> Element | Component:
 
 
 def _resolve_subscript(walker: Walker, target: ast.Subscript) -> Element | Component:
-    if isinstance(target.value, ast.Name) and target.value.id in walker.env:
-        local = walker.env[target.value.id]
-        if type(local) is not Array and not (type(local) is Static and protocol.is_array(local.value)):
-            return Component(target.value.id, index_list(walker, target.slice))
-    base = evaluate(walker, target.value)
-    if type(base) is Static and protocol.is_array(base.value):
-        base = walker.compilation.array_of(walker, base.value, target)
-    if type(base) is Array:
-        indices = index_list(walker, target.slice)
-        first = next(
-            (position for position, index in enumerate(indices) if isinstance(index, SliceIndex)), len(indices)
-        )
-        if first == len(indices):
-            return Element(partial(walker, base, indices, target))  # type: ignore[arg-type]
-        return Element(sliced_element(walker, base, indices[:first], target), slices=indices[first:])
-    raise walker.error(
-        target, f"{numbers.describe(base)} cannot be assigned to by element", hint="bind it to a name first"
-    )
+    base = _array_or_value(walker, target)
+    indices = index_list(walker, target.slice)
+    if type(base) is not Array:
+        return Component(target.value, base, indices)
+    first = next((position for position, index in enumerate(indices) if isinstance(index, SliceIndex)), len(indices))
+    if first == len(indices):
+        return Element(partial(walker, base, indices, target))  # type: ignore[arg-type]
+    return Element(sliced_element(walker, base, indices[:first], target), slices=indices[first:])
 
 
 def _resolve_attribute(walker: Walker, target: ast.Attribute) -> Element | Component:
@@ -154,13 +148,25 @@ def _resolve_attribute(walker: Walker, target: ast.Attribute) -> Element | Compo
             f"the attribute .{target.attr} cannot be assigned in a kernel",
             hint="fields and arrays are written by element",
         )
-    if isinstance(target.value, ast.Name) and type(walker.env.get(target.value.id)) in (Run, Slot, Sequence, Static):
-        return Component(target.value.id, [], positions)
-    place = resolve(walker, target.value)
-    if place.components is not None:
-        raise walker.error(target, "a swizzle of a swizzle cannot be assigned")
-    place.components = positions
-    return place
+    base = _array_or_value(walker, target)
+    if type(base) is not Array:
+        return Component(target.value, base, [], positions)
+    return Element(base, positions)
+
+
+def _array_or_value(walker: Walker, target: ast.Subscript | ast.Attribute) -> Binding:
+    """What the target is a part of: an array, or a value that a local name (or an element of one) holds."""
+    base = evaluate(walker, target.value)
+    if type(base) is Static and protocol.is_array(base.value):
+        return walker.compilation.array_of(walker, base.value, target)
+    root: ast.expr = target
+    while isinstance(root, (ast.Subscript, ast.Attribute)):
+        root = root.value
+    if type(base) is Array or (isinstance(root, ast.Name) and root.id in walker.env):
+        return base
+    raise walker.error(
+        target, f"{numbers.describe(base)} cannot be assigned to by element", hint="bind it to a name first"
+    )
 
 
 def element_value_type(walker: Walker, array: Array, node: ast.AST) -> tuple[Array, Type]:
@@ -197,9 +203,11 @@ def _check_swizzle(walker: Walker, components: list[int], type_: Type, node: ast
 
 def store_component(walker: Walker, place: Component, binding: Binding, node: ast.AST) -> None:
     """`name[indices] = binding` or `name.xy = binding` on a local vector, matrix, tuple or list."""
-    owner = walker.lookup(place.name, node)
+    owner = place.owner
     if type(owner) is Sequence and place.components is None:
-        if _store_in_list(walker, place, owner, binding, node):
+        changed = _changed_list(walker, place, owner, binding, node)
+        if changed is not None:
+            _hold(walker, place.holder, changed)
             return
         owner = numbers.sequence_to_matrix(walker, owner, node)
     run = owner if type(owner) is Slot else numbers.to_run(walker, owner, node)
@@ -209,13 +217,22 @@ def store_component(walker: Walker, place: Component, binding: Binding, node: as
     type_, weak = _widened(walker, type_, run.weak, binding, node)  # type: ignore[union-attr]
     if type(run) is Slot:
         if type_ is not run.element or weak != run.weak:
-            walker.widen_slot(place.name, scalar_of(type_), weak)
+            assert isinstance(place.holder, ast.Name)
+            walker.widen_slot(place.holder.id, scalar_of(type_), weak)
         _store_in_slot(walker, run, place, binding, node)
         return
     value = walker.builder.cast(run.value, scalar_of(type_))  # type: ignore[union-attr]
     for indices, part in _placements(walker, type_, place, binding, node):
         value = walker.builder.emit("insert", value, part, *indices)
-    walker.env[place.name] = Run(value, weak)
+    _hold(walker, place.holder, Run(value, weak))
+
+
+def _hold(walker: Walker, holder: ast.expr, binding: Binding) -> None:
+    """The holder holds the changed value from here on."""
+    if isinstance(holder, ast.Name):
+        walker.env[holder.id] = binding
+    else:
+        assign(walker, holder, binding)
 
 
 def _widened(walker: Walker, type_: Type, weak: bool, binding: Binding, node: ast.AST) -> tuple[Type, bool]:
@@ -227,7 +244,10 @@ def _widened(walker: Walker, type_: Type, weak: bool, binding: Binding, node: as
     return with_scalar(type_, scalar), still_weak
 
 
-def _store_in_list(walker: Walker, place: Component, owner: Sequence, binding: Binding, node: ast.AST) -> bool:
+def _changed_list(
+    walker: Walker, place: Component, owner: Sequence, binding: Binding, node: ast.AST
+) -> Sequence | None:
+    """The list with one element replaced; None where the index is not static: then it is a vector."""
     if not owner.is_list:
         raise walker.error(
             node, "a tuple cannot be changed", hint="make it a list or a qd.Vector", kind=QuadrantsTypeError
@@ -238,11 +258,10 @@ def _store_in_list(walker: Walker, place: Component, owner: Sequence, binding: B
         or not isinstance(position.value, int)
         or not -len(owner.items) <= position.value < len(owner.items)
     ):
-        return False
+        return None
     items = list(owner.items)
     items[position.value] = binding
-    walker.env[place.name] = Sequence(items, True)
-    return True
+    return Sequence(items, True)
 
 
 def _store_in_slot(walker: Walker, slot: Slot, place: Component, binding: Binding, node: ast.AST) -> None:

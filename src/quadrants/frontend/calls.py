@@ -170,7 +170,7 @@ def _call_now(walker: Walker, value: Any, arguments: Arguments, node: ast.AST) -
         result = value(*positional, **keywords)
     except Exception as reason:
         raise walker.error(node, f"{type(reason).__name__} while evaluating at compile time: {reason}") from reason
-    walker.compilation.called(value, positional, keywords, result)
+    walker.compilation.called(value, positional, keywords)
     return Static(result)
 
 

@@ -152,13 +152,14 @@ class Compilation:
             if type(value) not in _PLAIN:
                 self.observations["content", id(value)] = Observation("content", None, "", value)
 
-    def called(self, function: Any, positional: list[Any], keywords: dict[str, Any], value: Any) -> None:
-        """Python has called a function on static objects, and got `value`."""
+    def called(self, function: Any, positional: list[Any], keywords: dict[str, Any]) -> None:
+        """Python has called a function on static objects."""
         if function in (builtins.getattr, builtins.hasattr):
             self._depend("member", positional[0], positional[1], getattr(*positional[:2], ABSENT))
         elif function not in (builtins.isinstance, builtins.issubclass, builtins.type, builtins.callable):
             self.evaluated(*positional, *keywords.values())
-            self.observations["static call", len(self.observations)] = Observation("static call", function, "", value)
+            passed = (*positional, *keywords.values())
+            self.observations["static call", len(self.observations)] = Observation("static call", function, "", passed)
 
     def annotated_local(self, walker: Walker) -> None:
         """The function being walked annotates a local name."""

@@ -89,7 +89,7 @@ def _settled(walker: Walker, binding: Binding, node: ast.AST) -> Binding:
 
 
 def _operand(walker: Walker, binding: Binding, node: ast.AST) -> Binding:
-    if type(binding) is Static and protocol.is_array(binding.value):
+    if type(binding) is Static and not is_number(binding.value) and protocol.is_array(binding.value):
         raise _whole_array(walker, walker.compilation.array_of(walker, binding.value, node), node)
     if type(binding) is Array and not binding.indexed:
         raise _whole_array(walker, binding, node)

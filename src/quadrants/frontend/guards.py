@@ -99,8 +99,8 @@ class Observation:
 
     `way` says how it was found: 'global', 'cell': what `name` stands for in the function `owner` (`value` ABSENT: a
     builtin's name that no global hides); 'member': `owner.name` is `value`; 'content': Python was asked about the inside
-    of `value`; 'static call': the function `owner` gave `value` while compiling; 'annotated': the function `owner`
-    annotates local names, which its code object does not tell; 'output': compiling prints.
+    of `value`; 'static call': the function `owner` was called on the objects `value` while compiling; 'annotated': the
+    function `owner` annotates local names, which its code object does not tell; 'output': compiling prints.
     """
 
     __slots__ = ("name", "owner", "value", "way")

@@ -53,7 +53,7 @@ def constant(walker: Walker, value: Any, type_: Type) -> Value:
     scalar = scalar_of(type_)
     if not isinstance(value, tuple):
         if scalar.is_float:
-            value = _float(value)
+            value = value if type(value) is float else _float(value)
         elif scalar.bits > 1:
             value = (
                 int(evaluate.cast(scalar, np.float64(value), type=scalar))
@@ -222,6 +222,8 @@ def meet(
 ) -> tuple[Value, Value, bool]:
     """Two operands brought to one type (see semantics: Numbers) and one shape; and whether the result is weak."""
     (a, facts_a), (b, facts_b) = _read(walker, left, node), _read(walker, right, node)
+    if facts_a == facts_b and a is not None and b is not None and facts_a[0] is not u1:
+        return *_shaped(walker, a.value, b.value, node), facts_a[1]
     if arithmetic:
         facts_a, facts_b = _counted(walker, facts_a), _counted(walker, facts_b)
     scalar, weak = join(walker, facts_a, facts_b)
