@@ -415,6 +415,7 @@ def test_the_reference_target_is_not_kept(cache: Path, tmp_path: Path) -> None:
 
 STATIC = """\
 import random
+import time
 import numpy as np
 import quadrants as qd
 
@@ -427,8 +428,25 @@ class Box:
 
 box = Box([1, 2])
 
+seen = []
+FACTOR = 2
+
 def chosen():
-    return 3
+    seen.append(1)
+    return time.time_ns() % 2
+
+def twice(n):
+    return FACTOR * n
+
+def table(n=3):
+    return [twice(i) for i in range(n)]
+
+def importing():
+    import time
+    return 1
+
+def of_box(b):
+    return len(b.items)
 
 @qd.kernel
 def work(a):
@@ -446,6 +464,9 @@ def main():
     [
         ("a[0] = qd.static(chosen())", "chosen is called while compiling"),
         ("a[0] = qd.static(random.random())", "Random.random is called while compiling"),
+        ("a[0] = qd.static(of_box(box))", "of_box is called while compiling"),
+        ("a[0] = qd.static(importing())", "importing, called while compiling, imports"),
+        ("a[0] = qd.static(table()[1]) + qd.static(twice(2))", ""),
         ("qd.static_print(1)", "it prints while compiling"),
         ("a[0] = len(box)", "an object of type Box was looked into while compiling"),
         ("print(box)", "an object of type Box was looked into while compiling"),
@@ -456,6 +477,16 @@ def test_what_cannot_be_told_is_not_kept(cache: Path, tmp_path: Path, statement:
     outcome, found = outcome_of(tmp_path, STATIC.replace("STATEMENT", statement))
     assert outcome == ("1 misses, 1 not cacheable" if reason else COMPILED)
     assert found.startswith(reason) and bool(found) == bool(reason)
+
+
+@pytest.mark.parametrize(("old", "new"), [("FACTOR = 2", "FACTOR = 3"), ("FACTOR * n", "FACTOR + n"), ("n=3", "n=4")])
+def test_functions_called_while_compiling(cache: Path, tmp_path: Path, old: str, new: str) -> None:
+    text = STATIC.replace("STATEMENT", "a[0] = qd.static(len(table()) + table()[1])")
+    text = text.replace('work.report().splitlines()[-1].partition("kept on disk: ")[2]', "a[0]")
+    assert outcome_of(tmp_path, text) == (COMPILED, 5.0)
+    assert outcome_of(tmp_path, text) == (HIT, 5.0)
+    outcome, value = outcome_of(tmp_path, text.replace(old, new))
+    assert outcome == COMPILED and value != 5.0
 
 
 LIVE = """\

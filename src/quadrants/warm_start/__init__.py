@@ -63,13 +63,12 @@ class Lookup:
             return None
         start = time.perf_counter()
         kept = store.manifests(self._cache, self._key)
-        if kept:
-            for data in kept:
-                program = self._restore(data, leaves)
-                if program is not None:
-                    program.disk_seconds = time.perf_counter() - start
-                    store.count("hits")
-                    return program
+        for data in sorted(kept, key=_numbers):
+            program = self._restore(data, leaves)
+            if program is not None:
+                program.disk_seconds = time.perf_counter() - start
+                store.count("hits")
+                return program
         store.count("misses")
         return None
 
@@ -123,6 +122,11 @@ class Lookup:
 
     def _refuse(self, error: Exception) -> None:
         self._reason = str(error) if isinstance(error, Unstable) else f"{type(error).__name__}: {error}"
+
+
+def _numbers(data: dict[str, Any]) -> int:
+    """How many captured numbers a form reads at each launch: the fewer, the faster it is called."""
+    return sum([entry[0] == "number" for entry in data["dependencies"]["captured"]])
 
 
 def _collect_static(roots: dict[tuple[str, Any], Any], path: tuple[Any, ...], argument: Argument) -> None:

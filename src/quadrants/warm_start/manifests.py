@@ -11,7 +11,7 @@ from quadrants.frontend import protocol
 from quadrants.frontend.annotations import resolve_annotation
 from quadrants.frontend.guards import ContentGuard, Guard, LiveNumber, Observation, guards_of, place_of, shadows_of
 from quadrants.runtime.fingerprint import source_fingerprint
-from quadrants.warm_start.calls import is_repeatable
+from quadrants.warm_start.calls import is_repeatable, read_by
 from quadrants.warm_start.descriptions import Describer, Unstable
 from quadrants.warm_start.places import Places, follow
 
@@ -72,8 +72,9 @@ class Dependencies:
         elif way == "content":
             self._look_inside(value)
         elif way == "static call" and not is_repeatable(owner):
-            name = getattr(owner, "__qualname__", type(owner).__qualname__)
-            raise Unstable(f"{name} is called while compiling: what it returns next time is not known")
+            self._place(owner)
+            for read in read_by(owner, value):
+                self._observe(read)
         elif way == "annotated" and not _is_own(owner):
             self._facts.append((self._place(owner), "source"))
 
