@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
+
+from quadrants.records import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,8 +27,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
-class SourceLocation:
+class SourceLocation(Record):
     """A stretch of one source line: what a diagnostic points at.
 
     `line` counts from 1; `column` and `end_column` count characters from 0 into `text`, the source line itself.

@@ -15,6 +15,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from quadrants.records import Record
+
 __all__ = ["INERT", "Arch", "Inert", "Options", "State", "current", "on_reset"]
 
 
@@ -83,8 +85,7 @@ class Options:
     raise_on_templated_floats: bool = _option(False, "ValueError when a Python float is specialised on.")
 
 
-@dataclass(frozen=True)
-class Inert:
+class Inert(Record):
     """An option of upstream that is accepted, kept in `qd.cfg` and has no effect here; `reason` says why."""
 
     default: Any

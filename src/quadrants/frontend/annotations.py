@@ -26,7 +26,7 @@ def resolve_annotation(function: types.FunctionType, wish: Any) -> Any:
 
 def _filled(cell: Any) -> bool:
     try:
-        cell.cell_contents
+        _ = cell.cell_contents
     except ValueError:
         return False
     return True

@@ -9,12 +9,12 @@ from typing import Any
 
 from quadrants import knobs
 from quadrants.ir.nodes import Location
+from quadrants.records import Record
 
 __all__ = ["Notice", "PassContext"]
 
 
-@dataclass(frozen=True)
-class Notice:
+class Notice(Record):
     """A choice that the user may want to know of: `pass_name` made it, for the code at `locations`."""
 
     pass_name: str

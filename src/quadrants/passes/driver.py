@@ -6,7 +6,6 @@ import contextlib
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from quadrants import knobs
@@ -15,6 +14,7 @@ from quadrants.ir.nodes import Module
 from quadrants.passes.context import Notice, PassContext
 from quadrants.passes.pipeline import PIPELINE, Pass
 from quadrants.passes.structure import count_ops
+from quadrants.records import Record
 
 __all__ = ["Guilt", "Notice", "PassContext", "find_guilty", "run_pipeline"]
 
@@ -114,8 +114,7 @@ def _dump(step: Pass, module: Module, context: PassContext) -> None:
         sys.stderr.write(f"// after {step.name}\n{text}\n")
 
 
-@dataclass(frozen=True)
-class Guilt:
+class Guilt(Record):
     """The first optional pass (and its first rewrite, counted from 1; 0 if the pass does not count rewrites) with which
     a program goes wrong."""
 

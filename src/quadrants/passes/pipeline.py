@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from quadrants import knobs
 from quadrants.ir.nodes import STAGES, Module
@@ -35,12 +34,12 @@ from quadrants.passes import (
     wrap_indices,
 )
 from quadrants.passes.context import PassContext
+from quadrants.records import Record
 
 __all__ = ["CONSTRAINTS", "PIPELINE", "Constraint", "Pass", "check_pipeline"]
 
 
-@dataclass(frozen=True)
-class Pass:
+class Pass(Record):
     """One step of the pipeline.
 
     `stage` is the module's stage when the pass runs, `leads_to` the stage afterwards ('' for the same). A `required`
@@ -59,8 +58,7 @@ class Pass:
     keeps_effects: bool = False
 
 
-@dataclass(frozen=True)
-class Constraint:
+class Constraint(Record):
     """`before` stands in front of `after` in the pipeline, because of `reason`."""
 
     before: str

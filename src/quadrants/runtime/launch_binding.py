@@ -9,12 +9,12 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from types import CellType
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from quadrants.records import Record
 from quadrants.runtime.launch_probe import dtype_word, slot_offset
 from quadrants.runtime.launch_records import ArgumentRecord, BlockRecord, GuardGroup, GuardRecord, WordGuard
 
@@ -48,8 +48,7 @@ ABSENT: Any = _Absent()
 """As what a `Guard` expects: the name must not be in the dictionary."""
 
 
-@dataclass(frozen=True)
-class ArrayArgument:
+class ArrayArgument(Record):
     """A NumPy array (not of a subclass) of one native dtype and rank, aligned; its descriptor goes to `offset`.
 
     `sizes` are (axis, size) pairs that the shape must have; `contiguous` demands C order; a `written` array must be
@@ -64,8 +63,7 @@ class ArrayArgument:
     sizes: tuple[tuple[int, int], ...] = ()
 
 
-@dataclass(frozen=True)
-class FloatArgument:
+class FloatArgument(Record):
     """A Python float, stored as f64 or f32; a Python int of at most 53 bits too if `integers_too`."""
 
     offset: int
@@ -73,8 +71,7 @@ class FloatArgument:
     integers_too: bool = False
 
 
-@dataclass(frozen=True)
-class IntegerArgument:
+class IntegerArgument(Record):
     """A Python int (not a bool) within the range of its slot, or within `low` and `high` if these are given."""
 
     offset: int
@@ -84,23 +81,20 @@ class IntegerArgument:
     high: int | None = None
 
 
-@dataclass(frozen=True)
-class BooleanArgument:
+class BooleanArgument(Record):
     """True or False, stored as a byte."""
 
     offset: int
 
 
-@dataclass(frozen=True)
-class ScalarArgument:
+class ScalarArgument(Record):
     """A NumPy scalar of exactly this type, such as `np.float32`, stored with its own width."""
 
     offset: int
     type: type[np.generic]
 
 
-@dataclass(frozen=True)
-class StorageArgument:
+class StorageArgument(Record):
     """An object of exactly this class whose slot `_array_type` is `array_type`, with a descriptor in `_descriptor`."""
 
     offset: int
@@ -111,8 +105,7 @@ class StorageArgument:
     written: bool = False
 
 
-@dataclass(frozen=True)
-class IdentityArgument:
+class IdentityArgument(Record):
     """This very object: a template value, a function, None. Nothing is stored."""
 
     value: object
@@ -129,8 +122,7 @@ ArgumentSpec: TypeAlias = (
 )
 
 
-@dataclass(frozen=True)
-class Guard:
+class Guard(Record):
     """A captured name: `dictionary[key]` must be this very object, or missing for `ABSENT`."""
 
     dictionary: dict[str, Any]
@@ -138,24 +130,21 @@ class Guard:
     expected: Any
 
 
-@dataclass(frozen=True)
-class CellGuard:
+class CellGuard(Record):
     """A captured variable of an enclosing function: the cell must hold this very object."""
 
     cell: CellType
     expected: Any
 
 
-@dataclass(frozen=True)
-class WordsGuard:
+class WordsGuard(Record):
     """Memory that must still hold what it held: (address, 64-bit word) pairs; `keep` owns that memory."""
 
     words: tuple[tuple[int, int], ...]
     keep: object
 
 
-@dataclass(frozen=True)
-class ResultSpec:
+class ResultSpec(Record):
     """A scalar at `offset`: 'u1', 'i8'…'i64', 'u8'…'u64', 'f32', 'f64'; or 'python': `kernel._unpack(frame)`."""
 
     kind: str

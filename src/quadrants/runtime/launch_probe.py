@@ -9,10 +9,10 @@ import ctypes
 import functools
 import sys
 import types
-from dataclasses import dataclass
 
 import numpy as np
 
+from quadrants.records import Record
 from quadrants.runtime import native
 
 __all__ = ["Facts", "dtype_word", "facts", "slot_offset"]
@@ -23,8 +23,7 @@ _ARRAY_FIELDS = ("data", "rank", "shape", "strides", "base", "dtype", "flags")
 _MEMBER_RECORD = 24  # in a slot's descriptor: after its type, name and qualified name
 
 
-@dataclass(frozen=True)
-class Facts:
+class Facts(Record):
     """Offsets in bytes from the start of an object; `dictionary_version` is -1 where dictionaries have none."""
 
     data: int

@@ -7,15 +7,14 @@ what this module answers may change without their noticing, as long as the strid
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 
 from quadrants.ir import types
+from quadrants.records import Record
 
 __all__ = ["Layout", "pack_descriptor", "plan"]
 
 
-@dataclass(frozen=True)
-class Layout:
+class Layout(Record):
     """Strides in bytes of all axes (batch axes first), the bytes of the whole, and whether it is dense in C order."""
 
     shape: tuple[int, ...]

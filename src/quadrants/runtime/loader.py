@@ -13,8 +13,9 @@ import os
 import struct
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from quadrants.records import Record
 
 __all__ = ["Library", "LoadedObject", "LoaderError", "process_symbol"]
 
@@ -47,8 +48,7 @@ _PAGE = mmap.PAGESIZE
 _SLAB_BYTES = 1 << 20
 
 
-@dataclass(frozen=True)
-class LoadedObject:
+class LoadedObject(Record):
     """One object in memory: the addresses of the global symbols that it defines."""
 
     symbols: Mapping[str, int]
@@ -127,16 +127,18 @@ def _search_process(name: str) -> int | None:
 # ------------------------------------------------------------------------------------------------------------- parsing
 
 
-@dataclass(slots=True)
 class _Section:
-    kind: int
-    flags: int
-    size: int
-    info: int
-    alignment: int
-    content: bytes
-    name: str = ""
-    place: int = -1
+    __slots__ = ("alignment", "content", "flags", "info", "kind", "name", "place", "size")
+
+    def __init__(self, kind: int, flags: int, size: int, info: int, alignment: int, content: bytes) -> None:
+        self.kind = kind
+        self.flags = flags
+        self.size = size
+        self.info = info
+        self.alignment = alignment
+        self.content = content
+        self.name = ""
+        self.place = -1
 
     @property
     def group(self) -> int:
@@ -145,19 +147,23 @@ class _Section:
         return _DATA if self.flags & _FLAG_WRITE else _CONSTANTS
 
 
-@dataclass(slots=True)
 class _Symbol:
-    name: str
-    binding: int
-    section: int
-    value: int
-    size: int
+    __slots__ = ("binding", "name", "section", "size", "value")
+
+    def __init__(self, name: str, binding: int, section: int, value: int, size: int) -> None:
+        self.name = name
+        self.binding = binding
+        self.section = section
+        self.value = value
+        self.size = size
 
 
-@dataclass(slots=True)
 class _Parsed:
-    sections: list[_Section]
-    symbols: list[_Symbol] = field(default_factory=list[_Symbol])
+    __slots__ = ("sections", "symbols")
+
+    def __init__(self, sections: list[_Section]) -> None:
+        self.sections = sections
+        self.symbols: list[_Symbol] = []
 
 
 def _text(strings: bytes, start: int) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 from quadrants.digest import blake2b
 from quadrants.ir.formatting import format_message, format_print
 from quadrants.ir.nodes import Location
+from quadrants.records import Record
 
 __all__ = ["Artifact", "Message", "PrintFormat", "content_id", "decode_prints"]
 
@@ -22,8 +23,7 @@ def content_id(*parts: object) -> int:
     return int.from_bytes(digest, "little") >> 1
 
 
-@dataclass(frozen=True)
-class Message:
+class Message(Record):
     """What a failed check says: `text` with one {} for each value, the kind of `error`, where, the values' types."""
 
     text: str
@@ -36,8 +36,7 @@ class Message:
         return format_message(self.text, [_decoded(word, name) for word, name in zip(words, self.types)])
 
 
-@dataclass(frozen=True)
-class PrintFormat:
+class PrintFormat(Record):
     """How a print's record is written: `pieces` of text between the values, the values' format `specs` and types."""
 
     pieces: tuple[str, ...]

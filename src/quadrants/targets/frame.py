@@ -8,18 +8,17 @@ Matrices take their elements, row by row, rounded up to eight bytes. Arrays take
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from quadrants.ir.nodes import Function
 from quadrants.ir.types import ArrayType, MatrixType, ScalarType, Type, scalar_of
+from quadrants.records import Record
 
 __all__ = ["Frame", "descriptor_bytes", "frame_layout"]
 
 SLOT = 8
 
 
-@dataclass(frozen=True)
-class Frame:
+class Frame(Record):
     """Byte offsets of a kernel's parameters and results, in their order, and the size of the whole frame."""
 
     parameter_types: tuple[Type, ...]

@@ -5,11 +5,11 @@ module offers. Modules are imported when their target is first used.
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from quadrants import knobs
 from quadrants.knobs import Arch
+from quadrants.records import Record
 
 if TYPE_CHECKING:
     from quadrants.ir.nodes import Module
@@ -37,8 +37,7 @@ class Target(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(Record):
     """One target.
 
     module: the full name of its module; host: the processors whose processes can run its code (None: all).

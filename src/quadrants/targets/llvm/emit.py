@@ -8,11 +8,11 @@ another in a circle form one group. The emitter knows no processor: it asks the 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from quadrants.digest import blake2b
 from quadrants.errors import QuadrantsInternalError
 from quadrants.ir.nodes import Function, Module, Op, walk
+from quadrants.records import Record
 from quadrants.targets.artifact import Message, PrintFormat
 from quadrants.targets.capability import CapabilityRecord
 from quadrants.targets.frame import Frame, frame_layout
@@ -33,8 +33,7 @@ for _part in (emit_arithmetic, emit_cast, emit_memory, emit_effects, emit_contro
     emit_control.DISPATCH.update(_part.HANDLERS)
 
 
-@dataclass(frozen=True)
-class EmittedObject:
+class EmittedObject(Record):
     """One LLVM module's text; `name` is one of its symbols; `instructions` the lines of its longest function."""
 
     name: str
@@ -42,8 +41,7 @@ class EmittedObject:
     instructions: int
 
 
-@dataclass(frozen=True)
-class EmittedModule:
+class EmittedModule(Record):
     """The LLVM modules of a program, callees first and the kernel last, and what its message and print ids stand for."""
 
     objects: tuple[EmittedObject, ...]

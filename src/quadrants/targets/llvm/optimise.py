@@ -10,11 +10,11 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from quadrants.errors import QuadrantsInternalError
+from quadrants.records import Record
 
 __all__ = ["LARGE_FUNCTION", "Machine", "assembly", "compile_text"]
 
@@ -24,8 +24,7 @@ LARGE_FUNCTION = 5000
 _lock = threading.RLock()
 
 
-@dataclass(frozen=True)
-class Machine:
+class Machine(Record):
     """What code is generated for: LLVM's triple, processor and feature list."""
 
     triple: str

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from quadrants import knobs
 from quadrants.ir.interpret import prepare
 from quadrants.ir.nodes import Module
 from quadrants.ir.types import scalar_types
+from quadrants.records import Record
 from quadrants.targets.capability import CapabilityRecord
 
 __all__ = ["RECORD", "Program", "build", "compile_module", "record", "run"]
@@ -24,8 +24,7 @@ RECORD = CapabilityRecord(
 )
 
 
-@dataclass(frozen=True)
-class Program:
+class Program(Record):
     """A kernel ready to run: `run` takes one argument a parameter of the kernel as it was before matrices were taken
     apart (see `quadrants.ir.interpret.interpret`) and gives the results as NumPy scalars and arrays."""
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 from quadrants import knobs
 from quadrants.ir.nodes import Module
+from quadrants.records import Record
 from quadrants.targets.artifact import Artifact
 from quadrants.targets.capability import CapabilityRecord
 from quadrants.targets.llvm import optimise
@@ -21,13 +21,15 @@ _objects: dict[tuple, bytes] = {}
 _DTYPES = frozenset(["u1", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "bf16", "f32", "f64"])
 
 
-@dataclass(frozen=True)
-class Options:
+class Options(Record):
     """How to compile: LLVM's optimisation level (0 to 3), whether LLVM checks the text first, the machine (the host)."""
 
     level: int = 2
     verify: bool = False
     machine: optimise.Machine | None = None
+
+
+_USUAL = Options()
 
 
 @lru_cache(maxsize=1)
@@ -70,7 +72,7 @@ def build(module: Module, options: knobs.Options) -> Artifact:
     return compile_module(module, Options(level=2 if options.opt_level else 0, verify=options.verify))
 
 
-def compile_module(module: Module, options: Options = Options()) -> Artifact:
+def compile_module(module: Module, options: Options = _USUAL) -> Artifact:
     """Compiles a module at stage 'lowered'. Raises QuadrantsInternalError for what such a module cannot contain."""
     emitted = emit(module, options.machine)
     *functions, kernel = emitted.objects
@@ -105,7 +107,7 @@ def _shared_object(part: EmittedObject, options: Options) -> bytes:
     return found
 
 
-def assembly(artifact: Artifact, options: Options = Options()) -> str:
+def assembly(artifact: Artifact, options: Options = _USUAL) -> str:
     """The assembly of an artifact's objects, made anew from its texts."""
     machine = options.machine or host_machine()
     return "\n".join(optimise.assembly(text, machine, options.level) for text in artifact.texts)
