@@ -186,7 +186,7 @@ class TargetExecutor(Executor):
     def initialise(self, qd: Any, defaults: tuple[str, str] = ("i64", "f64")) -> None:
         """Chooses the target; `init` is called even where the defaults are those without it, to name the target."""
         integer, floating = (getattr(types, name) for name in defaults)
-        qd.init(arch=getattr(qd, self.arch), default_ip=integer, default_fp=floating, **self.options)
+        qd.init(arch=self.arch, default_ip=integer, default_fp=floating, **self.options)
 
 
 class BareExecutor(TargetExecutor):

@@ -1,0 +1,61 @@
+"""What docs/architecture.md says of the code is so: the passes, the folders, the files that it names."""
+
+from __future__ import annotations
+
+import configparser
+import re
+
+from quadrants.passes.pipeline import PIPELINE
+
+from .conftest import ARCHITECTURE, ROOT
+
+_START, _END = "<!-- passes -->\n", "<!-- end of passes -->"
+
+
+def pass_table() -> str:
+    """The rows of the passes' table."""
+    rows = []
+    for step in PIPELINE:
+        name = f"**`{step.name}`**" if step.required else f"`{step.name}`"
+        stage = f"{step.stage} → {step.leads_to}" if step.leads_to else step.stage
+        rows.append(f"| {name} | {stage} | {step.reason} |\n")
+    return "".join(rows)
+
+
+def test_the_table_of_passes_is_up_to_date(bless: bool) -> None:
+    text = ARCHITECTURE.read_text()
+    before, _, rest = text.partition(_START)
+    found, _, after = rest.partition(_END)
+    if bless:
+        ARCHITECTURE.write_text(f"{before}{_START}{pass_table()}{_END}{after}")
+        return
+    assert found == pass_table(), "refresh it: pytest tests/docs --bless"
+
+
+def test_the_files_that_it_names_are_there() -> None:
+    prose = re.sub(r"^```.*?^```$", "", ARCHITECTURE.read_text(), flags=re.MULTILINE | re.DOTALL)
+    named = set(re.findall(r"`((?:[\w.]+/)*[\w*]+(?:\.py|/))`", prose))
+    assert len(named) > 30
+    folders = [ROOT, ROOT / "src" / "quadrants", *(ROOT / "src" / "quadrants").glob("*/")]
+    missing = [name for name in sorted(named) if not any(any(folder.glob(name)) for folder in folders)]
+    assert missing == []
+
+
+def test_every_folder_of_the_house_is_in_the_table() -> None:
+    text = ARCHITECTURE.read_text()
+    house = text[text.index("## The house") : text.index("## The IR on one screen")]
+    folders = [path.name for path in (ROOT / "src/quadrants").iterdir() if (path / "__init__.py").exists()]
+    assert [name for name in folders if f"`{name}/`" not in house] == []
+
+
+def test_the_layers_are_those_that_are_enforced() -> None:
+    parser = configparser.ConfigParser()
+    parser.read(ROOT / ".importlinter")
+    layers = parser["importlinter:contract:path"]["layers"]
+    names = re.findall(r"\((\w+)\)", layers)
+    order = {
+        name: line for line, names_of in enumerate(layers.strip().splitlines()) for name in re.findall(r"\w+", names_of)
+    }
+    assert set(names) >= {"lang", "frontend", "runtime", "targets", "passes", "ir", "library", "evidence"}
+    assert order["lang"] < order["frontend"] < order["targets"] < order["passes"] < order["ir"]
+    assert order["frontend"] == order["runtime"]
