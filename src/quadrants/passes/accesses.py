@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from quadrants.ir.nodes import Block, Op, Value
 from quadrants.ir.types import ArrayType
 from quadrants.passes.affine import Form, Forms
+from quadrants.passes.computed import Computed
 from quadrants.passes.memory import ARRAY_POSITION
 from quadrants.passes.nest import Nest, counters, highs, lows
 from quadrants.passes.structure import loop_jumps
@@ -16,6 +17,7 @@ __all__ = ["Access", "Summary", "accesses_of", "by_array", "collect", "group_of"
 _GROUPS = {"sub": "add"}
 
 Dims = tuple[Form | None, ...]
+Conditions = tuple[tuple[Form, bool], ...]
 
 
 def group_of(by: str) -> str:
@@ -31,22 +33,25 @@ def name_of(array: Value) -> str:
 class Access:
     """Accesses of one kind to the same elements of one array.
 
-    `dims` are the indices, None where nothing is known of one; fewer than the array's axes reach all of the rest.
-    `loops` are the loops around it within the loop (or function) looked at, outermost first, whose counters `dims` may
-    use. `certain`: every iteration makes it. `group`: of an update. `used`: an update whose old value is used.
-    `op` is the first operation that makes it, in the function looked at, `origins` all, in the functions that they are in.
+    `dims` are the indices as polynomials, None where nothing is known of one; fewer than the array's axes reach all of the
+    rest. `places` are the indices as far as they can be computed at all (see `Computed`). `loops` are the loops around it
+    within the loop (or function) looked at, outermost first, whose counters these may use. `conditions`: an iteration
+    makes it where these truth values are as told, None where nobody can tell. `group`: of an update. `used`: an update
+    whose old value is used. `op` is the first operation that makes it, in the function looked at, `origins` all, in the
+    functions that they are in.
     """
 
-    __slots__ = ("array", "certain", "dims", "group", "kind", "loops", "op", "origins", "used", "wraps")
+    __slots__ = ("array", "conditions", "dims", "group", "kind", "loops", "op", "origins", "places", "used", "wraps")
 
-    def __init__(self, kind: str, array: Value, dims: Dims, op: Op, origin: Op) -> None:
+    def __init__(self, kind: str, array: Value, dims: Dims, places: Dims, op: Op, origin: Op) -> None:
         self.kind = kind
         self.array = array
         self.dims = dims
+        self.places = places
         self.op = op
         self.origins = [origin]
         self.loops: tuple[Op, ...] = ()
-        self.certain = False
+        self.conditions: Conditions | None = None
         self.group = ""
         self.used = False
         self.wraps = False
@@ -59,23 +64,37 @@ class Access:
     def is_update(self) -> bool:
         return self.kind in ("update", "compare_exchange")
 
+    @property
+    def certain(self) -> bool:
+        """Whether every iteration makes it."""
+        return self.conditions == ()
+
     def key(self) -> tuple[object, ...]:
-        dims = tuple([None if dim is None else dim.key for dim in self.dims])
-        return (self.array, self.kind, self.group, self.used, self.certain, self.wraps, dims, self.loops)
+        return (*self.element_key(), self.conditions)
+
+    def element_key(self) -> tuple[object, ...]:
+        """Equal for accesses of one kind to the same elements, whatever the conditions."""
+        return (self.array, self.kind, self.group, self.used, self.wraps, self.dims, self.places, self.loops)
 
     def __repr__(self) -> str:
         return f"<{self.kind} {self.group} {name_of(self.array)}{list(self.dims)}{' certain' * self.certain}>"
 
 
 class Summary:
-    """What a function does to the arrays that it is given: `accesses` are to its own parameters."""
+    """What a function does to the arrays that it is given: `accesses` are to its own parameters, in indices over these and
+    the counters of its loops, whose lows and highs are the `bounds`."""
 
-    __slots__ = ("accesses", "parameters", "positions")
+    __slots__ = ("accesses", "bounds", "parameters", "positions")
 
-    def __init__(self, parameters: list[Value], accesses: list[Access]) -> None:
+    def __init__(self, parameters: list[Value], accesses: list[Access], forms: Forms) -> None:
         self.parameters = parameters
         self.positions = {parameter: position for position, parameter in enumerate(parameters)}
         self.accesses = accesses
+        self.bounds: dict[Op, list[Form]] = {
+            loop: [forms.of(value) for value in (*lows(loop), *highs(loop))]
+            for access in accesses
+            for loop in access.loops
+        }
 
 
 def collect(
@@ -85,17 +104,20 @@ def collect(
     summary_of: Callable[[str], Summary],
     is_known: Callable[[Value], bool],
     is_shared: Callable[[Value], bool],
+    decides: Callable[[Value], bool],
 ) -> list[Access]:
     """The accesses that a block makes to arrays that `is_shared`, equal ones once. Indices may use the variables that
-    `is_known`, and the counters of loops within the block whose bounds do."""
-    collector = _Collector(nest, forms, summary_of, is_known, is_shared)
-    collector.block(block, (), True)
+    `is_known`, and the counters of loops within the block whose bounds do; conditions the ones of them that `decides`."""
+    collector = _Collector(nest, forms, summary_of, is_known, is_shared, decides)
+    collector.block(block, (), ())
     return list(collector.found.values())
 
 
 def accesses_of(loop: Op, nest: Nest, forms: Forms, summary_of: Callable[[str], Summary]) -> list[Access]:
     """The accesses of one iteration of a loop to arrays that the iterations share."""
     own = set(counters(loop))
+    computed = Computed(forms)
+    sizes = {leaf for bound in (*lows(loop), *highs(loop)) for leaf in computed.leaves_of(forms.of(bound))}
     return collect(
         loop.regions[0],
         nest,
@@ -103,6 +125,7 @@ def accesses_of(loop: Op, nest: Nest, forms: Forms, summary_of: Callable[[str], 
         summary_of,
         is_known=lambda atom: atom in own or forms.invariant(atom, loop),
         is_shared=lambda array: not nest.defined_in(array, loop),
+        decides=lambda leaf: leaf in own or leaf in sizes or _is_size(leaf),
     )
 
 
@@ -125,37 +148,87 @@ class _Collector:
         summary_of: Callable[[str], Summary],
         is_known: Callable[[Value], bool],
         is_shared: Callable[[Value], bool],
+        decides: Callable[[Value], bool],
     ) -> None:
         self.nest = nest
         self.forms = forms
         self.summary_of = summary_of
         self.is_known = is_known
         self.is_shared = is_shared
+        self.decides = decides
+        self.computed = Computed(forms)
         self.found: dict[object, Access] = {}
+        # Counters of loops within the block whose bounds are known as polynomials, and those whose bounds can be computed.
         self._bounded: set[Value] = set()
+        self._counted: set[Value] = set()
         self._known: dict[Value, bool] = {}
 
-    def block(self, block: Block, loops: tuple[Op, ...], certain: bool) -> None:
+    def block(self, block: Block, loops: tuple[Op, ...], conditions: Conditions | None) -> None:
         for op in block.ops:
             kind = op.kind
             if kind in ARRAY_POSITION:
-                self._access(op, loops, certain)
+                self._access(op, loops, conditions)
             elif kind == "call":
-                self._call(op, loops, certain)
+                self._call(op, loops, conditions)
             elif kind == "for":
                 self._bounds(op)
-                self.block(op.regions[0], (*loops, op), certain)
-                certain = certain and not _returns(op)
-            elif op.regions:
-                inside = certain and kind == "while"
+                self.block(op.regions[0], (*loops, op), conditions)
+                conditions = None if _returns(op) else conditions
+            elif kind == "while":
                 for region in op.regions:
-                    self.block(region, loops, inside)
-                certain = certain and not (_returns(op) if kind == "while" else _jumps(op))
+                    self.block(region, loops, conditions)
+                conditions = None if _returns(op) else conditions
+            elif op.regions:
+                conditions = self._branch(op, loops, conditions)
+
+    def _branch(self, op: Op, loops: tuple[Op, ...], conditions: Conditions | None) -> Conditions | None:
+        """Collects from an `if`; gives the conditions for what follows it."""
+        condition = self._condition(op) if conditions is not None else None
+        if (
+            conditions is not None
+            and condition is None
+            and all(region.ops[-1].kind == "yield" for region in op.regions)
+        ):
+            self._either(op, loops, conditions)
+        else:
+            for region, holds in zip(op.regions, (True, False)):
+                self.block(region, loops, _and(conditions, condition, holds))
+        jumps = [loop_jumps(region) for region in op.regions]
+        if not any(jumps):
+            return conditions
+        for leaving, staying, holds in ((0, 1, False), (1, 0, True)):
+            end = op.regions[leaving].ops[-1]
+            if end.kind == "continue" and jumps[leaving] == [end] and not jumps[staying]:
+                return _and(conditions, condition, holds)
+        return None
+
+    def _either(self, op: Op, loops: tuple[Op, ...], conditions: Conditions) -> None:
+        """Collects from an `if` whose condition nobody can tell: what both branches do is done in any case."""
+        before = self.found
+        branches: list[dict[object, Access]] = []
+        for region in op.regions:
+            self.found = {}
+            self.block(region, loops, None)
+            branches.append(self.found)
+        self.found = before
+        both = {found.element_key() for found in branches[0].values()}
+        both &= {found.element_key() for found in branches[1].values()}
+        for access in (*branches[0].values(), *branches[1].values()):
+            access.conditions = conditions if access.element_key() in both else None
+            self._note(access)
+
+    def _condition(self, op: Op) -> Form | None:
+        """The condition of an `if`, None where it cannot be told from counters and sizes."""
+        form = self.forms.of(op.operands[0])
+        leaves = self.computed.leaves_of(form)
+        return form if all(leaf in self._counted or self.decides(leaf) for leaf in leaves) else None
 
     def _bounds(self, loop: Op) -> None:
         bounds = [self.forms.of(value) for value in (*lows(loop), *highs(loop))]
         if all(self.dim_known(form) for form in bounds):
-            self._bounded.update(loop.regions[0].arguments[: len(bounds) // 2])
+            self._bounded.update(counters(loop))
+        if all(self.computable(form) for form in bounds):
+            self._counted.update(counters(loop))
 
     def dim_known(self, form: Form) -> bool:
         for atom in form.atoms():
@@ -167,7 +240,10 @@ class _Collector:
                 return False
         return True
 
-    def _access(self, op: Op, loops: tuple[Op, ...], certain: bool) -> None:
+    def computable(self, form: Form) -> bool:
+        return all(leaf in self._counted or self.is_known(leaf) for leaf in self.computed.leaves_of(form))
+
+    def _access(self, op: Op, loops: tuple[Op, ...], conditions: Conditions | None) -> None:
         position = ARRAY_POSITION[op.kind]
         array = op.operands[position]
         if not self.is_shared(array):
@@ -176,69 +252,118 @@ class _Collector:
         indices = [self.forms.of(index) for index in op.operands[position + 1 :]]
         if wraps:
             indices = [self._wrapped(array, axis, index) for axis, index in enumerate(indices)]
-        access = Access(op.kind, array, tuple(map(self._dim, indices)), op, op)
+        access = Access(op.kind, array, *self._dims(indices), op, op)
         access.wraps = wraps
         if op.kind == "update":
             access.group = group_of(op.attribute("by"))
             access.used = bool(self.nest.users.get(op.results[0]))
         elif op.kind == "compare_exchange":
             access.used = True
-        self._add(access, loops, certain)
+        self._add(access, loops, conditions)
 
     def _wrapped(self, array: Value, axis: int, index: Form) -> Form:
         """An index with a constant that counts from the end made one that counts from the start."""
         constant = index.constant
         return index if constant is None or constant >= 0 else self.forms.size(array, axis).shifted(constant)
 
-    def _dim(self, form: Form) -> Form | None:
-        return form if self.dim_known(form) else None
+    def _dims(self, indices: Sequence[Form | None]) -> tuple[Dims, Dims]:
+        """The dims and the places of an access."""
+        dims = tuple([form if form is not None and self.dim_known(form) else None for form in indices])
+        if None not in dims:
+            return dims, dims
+        return dims, tuple([form if form is not None and self.computable(form) else None for form in indices])
 
-    def _add(self, access: Access, loops: tuple[Op, ...], certain: bool) -> None:
-        access.certain = certain
-        used = [loop for loop in loops if _uses(access.dims, loop)]
-        access.loops = loops[: loops.index(used[-1]) + 1] if used else ()
+    def _add(self, access: Access, loops: tuple[Op, ...], conditions: Conditions | None) -> None:
+        access.conditions = conditions
+        forms = [form for form in access.places if form is not None] + [form for form, _ in conditions or ()]
+        leaves = {leaf for form in forms for leaf in self.computed.leaves_of(form)}
+        last = max([depth for depth, loop in enumerate(loops) if not leaves.isdisjoint(counters(loop))], default=-1)
+        access.loops = tuple([loop for loop in loops[: last + 1] if self._counted.issuperset(counters(loop))])
+        self._note(access)
+
+    def _note(self, access: Access) -> None:
         existing = self.found.setdefault(access.key(), access)
         if existing is not access:
             existing.origins.extend(access.origins)
 
-    def _call(self, op: Op, loops: tuple[Op, ...], certain: bool) -> None:
+    def _call(self, op: Op, loops: tuple[Op, ...], conditions: Conditions | None) -> None:
         summary = self.summary_of(op.attribute("callee"))
-        values: dict[Value, Form] | None = None
+        instance = _Instance(op, summary, self.forms)
         for entry in summary.accesses:
             array = op.operands[summary.positions[entry.array]]
             if not self.is_shared(array):
                 continue
-            if values is None:
-                values = {
-                    parameter: self.forms.of(operand) for parameter, operand in zip(summary.parameters, op.operands)
-                }
-            dims = tuple([self._substituted(dim, values) for dim in entry.dims])
-            access = Access(entry.kind, array, dims, op, op)
+            own = tuple([self._loop_of(loop, instance) for loop in entry.loops])
+            dims = self._dims([instance.form(dim) for dim in entry.dims])
+            access = Access(entry.kind, array, *dims, op, op)
             access.origins = list(entry.origins)
             access.group, access.used, access.wraps = entry.group, entry.used, entry.wraps
-            self._add(access, loops, certain and entry.certain)
+            self._add(access, (*loops, *own), conditions if entry.certain else None)
 
-    def _substituted(self, dim: Form | None, values: dict[Value, Form]) -> Form | None:
-        if dim is None:
+    def _loop_of(self, loop: Op, instance: _Instance) -> Op:
+        """A loop of a callee as if it stood in place of the call."""
+        found = instance.loops.get(loop)
+        if found is None:
+            found = instance.loop(loop)
+            self.nest.adopt_loop(found, instance.call)
+            self._bounds(found)
+        return found
+
+
+class _Instance:
+    """What a function does as one call of it does it: forms over the function's parameters and counters become forms over
+    the caller's values, and its loops loops of the caller."""
+
+    def __init__(self, call: Op, summary: Summary, forms: Forms) -> None:
+        self.call = call
+        self.summary = summary
+        self.forms = forms
+        self.loops: dict[Op, Op] = {}
+        self._values: dict[Value, Form | None] = {}
+
+    def loop(self, loop: Op) -> Op:
+        bounds = [self.forms.standing_for(self.form(bound), self.call) for bound in self.summary.bounds[loop]]
+        body = Block()
+        for counter in counters(loop):
+            self._values[counter] = Form.of(body.add_argument(counter.type, counter.name))
+        made = self.loops[loop] = Op("for", tuple(bounds), (), {"rank": loop.attribute("rank")}, (body,))
+        return made
+
+    def form(self, form: Form | None) -> Form | None:
+        """The caller's form for one of the function's, None where nothing is known of it."""
+        if form is None:
             return None
         total = Form({})
-        for monomial, count in dim.terms.items():
+        for monomial, count in form.terms.items():
             product = Form.number(count)
             for factor in monomial:
-                product = product.times(values[factor])
+                if factor not in self._values:
+                    self._values[factor] = self._value(factor)
+                value = self._values[factor]
+                if value is None:
+                    return None
+                product = product.times(value)
             total = total.plus(product)
-        return self._dim(total)
+        return total
+
+    def _value(self, factor: Value) -> Form | None:
+        positions = self.summary.positions
+        if factor in positions:
+            return self.forms.of(self.call.operands[positions[factor]])
+        if _is_size(factor):
+            op = factor.owner
+            assert type(op) is Op
+            return self.forms.size(self.call.operands[positions[op.operands[0]]], op.attribute("axis"))
+        return None
 
 
-def _uses(dims: Dims, loop: Op) -> bool:
-    arguments = loop.regions[0].arguments[: loop.attributes["rank"]]  # type: ignore[index]
-    return any(dim is not None and any(atom in arguments for atom in dim.atoms()) for dim in dims)
+def _and(conditions: Conditions | None, condition: Form | None, holds: bool) -> Conditions | None:
+    return None if conditions is None or condition is None else (*conditions, (condition, holds))
+
+
+def _is_size(leaf: Value) -> bool:
+    return type(leaf.owner) is Op and leaf.owner.kind == "dim"
 
 
 def _returns(op: Op) -> bool:
     return any(jump.kind == "return" for region in op.regions for jump in loop_jumps(region))
-
-
-def _jumps(branch: Op) -> bool:
-    """Whether something in an `if` may end the iteration around it."""
-    return any(loop_jumps(region) for region in branch.regions)

@@ -210,6 +210,14 @@ class Forms:
         self.nest.home.setdefault(value, self.nest.home.get(array))
         return value
 
+    def standing_for(self, form: Form | None, place: Op) -> Value:
+        """A new value of a form (None: of which nothing is known), as if defined in place of an operation."""
+        value = Value(i64)
+        self.nest.home[value] = self.nest.parent[place]
+        if form is not None:
+            self._memo[value] = form
+        return value
+
     def learn_loop(self, loop: Op) -> None:
         """Takes in a `for` that is new, or that has new bounds."""
         for dimension, counter in enumerate(counters(loop)):

@@ -64,7 +64,7 @@ def relation(first: Access, second: Access, space: Space) -> str:
     """How two accesses to one array, in different iterations of a loop, depend on one another."""
     if commute(first, second) or independent(first, second, space):
         return FINE
-    if first.used or second.used or not (first.certain and second.certain):
+    if first.used or second.used:
         return UNDECIDED
     return CERTAIN if surely_meet(first, second, space.loop, space.forms) else UNDECIDED
 

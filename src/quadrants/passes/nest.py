@@ -91,6 +91,13 @@ class Nest:
             for result in op.results:
                 self.home[result] = around
 
+    def adopt_loop(self, loop: Op, place: Op) -> None:
+        """Takes in a `for` that stands nowhere in the function, as if it stood in place of an operation."""
+        self.parent[loop] = self.parent[place]
+        for dimension, counter in enumerate(counters(loop)):
+            self.home[counter] = loop
+            self.counter[counter] = (loop, dimension)
+
     def around(self, op: Op) -> Iterator[Op]:
         """The operations with regions around an operation, innermost first."""
         outer = self.parent[op]

@@ -40,29 +40,23 @@ class Summaries:
 
     def _summarise(self, function: Function) -> Summary:
         nest = Nest(function)
+        forms = Forms(nest)
         parameters = set(function.parameters)
         accesses = collect(
             function.body,
             nest,
-            Forms(nest),
+            forms,
             self.of,
-            is_known=lambda atom: atom in parameters,
+            is_known=lambda atom: atom in parameters or _is_size_of(atom, parameters),
             is_shared=lambda array: array in parameters,
+            decides=lambda leaf: False,
         )
-        return Summary(function.parameters, _over_parameters(accesses, parameters))
+        return Summary(function.parameters, accesses, forms)
 
 
-def _over_parameters(accesses: list[Access], parameters: set[Value]) -> list[Access]:
-    """The accesses with what depends on loops within the function left open."""
-    merged: dict[object, Access] = {}
-    for access in accesses:
-        if access.loops:
-            access.dims = tuple([dim if dim is not None and dim.atoms() <= parameters else None for dim in access.dims])
-            access.loops = ()
-        existing = merged.setdefault(access.key(), access)
-        if existing is not access:
-            existing.origins.extend(access.origins)
-    return list(merged.values())
+def _is_size_of(atom: Value, arrays: set[Value]) -> bool:
+    op = atom.owner
+    return type(op) is Op and op.kind == "dim" and op.operands[0] in arrays
 
 
 def _anything(function: Function) -> Summary:
@@ -70,5 +64,5 @@ def _anything(function: Function) -> Summary:
     for parameter in function.parameters:
         if type(parameter.type) is ArrayType:
             nothing = Op("yield")
-            accesses += [Access(kind, parameter, (), nothing, nothing) for kind in ("load", "store", "update")]
-    return Summary(function.parameters, accesses)
+            accesses += [Access(kind, parameter, (), (), nothing, nothing) for kind in ("load", "store", "update")]
+    return Summary(function.parameters, accesses, Forms(Nest(function)))
