@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from quadrants.errors import QuadrantsTypeError
 from quadrants.frontend import numbers, protocol
-from quadrants.frontend.merge import convert_to, same_static, unify
+from quadrants.frontend.merge import NoUnion, convert_to, same_static, unify
 from quadrants.frontend.values import Array, Binding, Iteration, Run, Sequence, Slot, Static, is_number
 from quadrants.frontend.walker import Unknown
 from quadrants.ir.nodes import Block, Op, Value
@@ -251,9 +251,7 @@ def _lazy(walker: Walker, test: Run, yes: ast.expr | Binding, no: ast.expr | Bin
 def _choose(walker: Walker, test: Run, blocks: list[Block], bindings: list[Binding], node: ast.expr) -> Run:
     try:
         type_, weak = unify(walker, bindings, node)
-    except Exception as reason:
-        if type(reason).__name__ != "_NoUnion":
-            raise
+    except NoUnion as reason:
         raise walker.error(node, f"the two values have no common type: {reason}", kind=QuadrantsTypeError) from None
     values: list[Value] = []
     for block, binding in zip(blocks, bindings):

@@ -10,7 +10,15 @@ from quadrants.frontend import numbers
 from quadrants.frontend.assign import assign
 from quadrants.frontend.domains import Domain, domain_of, static_items
 from quadrants.frontend.expressions import evaluate
-from quadrants.frontend.merge import append_yield, convert_to, rebuild_sequences, same_static, unify, value_facts
+from quadrants.frontend.merge import (
+    NoUnion,
+    append_yield,
+    convert_to,
+    rebuild_sequences,
+    same_static,
+    unify,
+    value_facts,
+)
 from quadrants.frontend.scan import assigned_names, touched_names
 from quadrants.frontend.values import Array, Binding, Broken, Run, Sequence, Slot, Static
 from quadrants.frontend.walker import Exit, Loop
@@ -127,10 +135,8 @@ def _carried_list(walker: Walker, name: str, binding: Sequence, node: ast.AST) -
 def _carries(walker: Walker, binding: Binding, node: ast.AST) -> bool:
     try:
         unify(walker, [binding], node)
-    except Exception as reason:
-        if type(reason).__name__ == "_NoUnion" or isinstance(reason, QuadrantsSyntaxError):
-            return False
-        raise
+    except (NoUnion, QuadrantsSyntaxError):
+        return False
     return type(binding) is not Sequence
 
 
@@ -243,9 +249,7 @@ def _widened(walker: Walker, carry: _Carry, exits: list[Exit], env: Env, node: a
             bindings.append(found)
         try:
             joined = unify(walker, bindings, node)
-        except Exception as reason:
-            if type(reason).__name__ != "_NoUnion":
-                raise
+        except NoUnion as reason:
             raise walker.error(
                 node,
                 f'"{name}" changes its kind in the loop: {reason}',
@@ -293,9 +297,7 @@ def _new_names(
             continue
         try:
             type_, weak = unify(walker, bindings, node)
-        except Exception as reason:
-            if type(reason).__name__ != "_NoUnion":
-                raise
+        except NoUnion:
             continue
         found.append((name, type_, weak))
     return found
@@ -387,9 +389,7 @@ def _last_targets(walker: Walker, node: ast.For, domain: Domain, targets: set[st
             continue
         try:
             type_, weak = unify(walker, [old, new], node)
-        except Exception as reason:
-            if type(reason).__name__ != "_NoUnion":
-                raise
+        except NoUnion:
             continue
         walker.env[name] = Run(
             builder.emit("select", ran, convert_to(walker, new, type_, node), convert_to(walker, old, type_, node)),

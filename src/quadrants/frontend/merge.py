@@ -12,12 +12,12 @@ from quadrants.frontend.source import place as location_of
 from quadrants.frontend.source import source_location
 from quadrants.frontend.values import Array, Binding, Broken, Run, Sequence, Slot, Static, is_number
 from quadrants.ir.nodes import Block, Location, Op, Value
-from quadrants.ir.types import ScalarType, Type, scalar_of, shape_of, u1, with_scalar
+from quadrants.ir.types import ScalarType, Type, matrix_type, scalar_of, shape_of, u1
 
 if TYPE_CHECKING:
     from quadrants.frontend.walker import Env, Walker
 
-__all__ = ["Path", "merge_names", "same_static", "unify"]
+__all__ = ["NoUnion", "Path", "merge_names", "same_static", "unify"]
 
 
 class Path:
@@ -85,7 +85,7 @@ def _merge(
             return
     try:
         type_, weak = unify(walker, present, node)
-    except _NoUnion as reason:
+    except NoUnion as reason:
         settle(paths, name, Broken(_no_meeting(walker, name, str(reason), node)))
         return
     values = [_value_on(walker, path, binding, type_, node) for path, binding in zip(paths, bindings)]
@@ -154,8 +154,8 @@ def rebuild_sequences(env: Env, names: Any) -> None:
             env[name] = Sequence(items, binding.is_list, binding.names)
 
 
-class _NoUnion(Exception):
-    pass
+class NoUnion(Exception):
+    """Bindings that have no run-time value in common; the text says what they are."""
 
 
 def _is_value(walker: Walker, binding: Binding) -> bool:
@@ -178,21 +178,19 @@ def unify(walker: Walker, bindings: list[Binding], node: ast.AST) -> tuple[Type,
     shape: tuple[int, ...] | None = None
     for binding in bindings:
         if not _is_value(walker, binding):
-            raise _NoUnion(" and ".join(dict.fromkeys(numbers.describe(b) for b in bindings)))
+            raise NoUnion(" and ".join(dict.fromkeys(numbers.describe(b) for b in bindings)))
         type_, weak = value_facts(walker, binding, node)
         if shape is None or not shape:
             if shape is not None and shape_of(type_) != shape:
-                raise _NoUnion(" and ".join(dict.fromkeys(numbers.describe(b) for b in bindings)))
+                raise NoUnion(" and ".join(dict.fromkeys(numbers.describe(b) for b in bindings)))
             shape = shape_of(type_)
         elif shape_of(type_) != shape:
-            raise _NoUnion(" and ".join(dict.fromkeys(numbers.describe(b) for b in bindings)))
+            raise NoUnion(" and ".join(dict.fromkeys(numbers.describe(b) for b in bindings)))
         mine = (scalar_of(type_), weak)
         facts = mine if facts is None else numbers.join(walker, facts, mine)
     assert facts is not None and shape is not None
     scalar, weak = facts
     if shape:
-        from quadrants.ir.types import matrix_type
-
         return matrix_type(scalar, shape), weak
     return scalar, weak
 
@@ -226,7 +224,3 @@ def convert_to(walker: Walker, binding: Binding, type_: Type, node: ast.AST) -> 
 
 def append_yield(block: Block, values: list[Value], kind: str = "yield", location: Any = None) -> None:
     block.ops.append(Op(kind, tuple(values), (), None, (), location))
-
-
-def carried_type(run: Run) -> Type:
-    return with_scalar(run.type, scalar_of(run.type))

@@ -10,7 +10,18 @@ import numpy as np
 
 from quadrants.errors import QuadrantsTypeError
 from quadrants.frontend import protocol
-from quadrants.frontend.values import Array, Binding, Broken, Iteration, Run, Sequence, Slot, Static, is_number
+from quadrants.frontend.values import (
+    Array,
+    Binding,
+    Broken,
+    Formatted,
+    Iteration,
+    Run,
+    Sequence,
+    Slot,
+    Static,
+    is_number,
+)
 from quadrants.ir import evaluate
 from quadrants.ir.nodes import Value
 from quadrants.ir.types import (
@@ -85,7 +96,7 @@ def to_run(walker: Walker, binding: Binding, node: ast.AST) -> Run:
         return walker.load(binding, node)
     elif kind is Sequence:
         return sequence_to_matrix(walker, binding, node)  # type: ignore[arg-type]
-    if type(binding).__name__ == "Formatted" or (kind is Static and isinstance(binding.value, str)):  # type: ignore[attr-defined]
+    if type(binding) is Formatted or (kind is Static and isinstance(binding.value, str)):  # type: ignore[attr-defined]
         raise walker.error(
             node, "a kernel has no strings at run time", hint="f-strings stand in print(…) and assert messages"
         )
@@ -486,7 +497,7 @@ def describe(binding: Binding) -> str:
             if is_number(value) or value is None or isinstance(value, str)
             else f"an object of type {type(value).__name__}"
         )
-    if type(binding).__name__ == "Formatted":
+    if type(binding) is Formatted:
         return "a string"
     if type(binding) is Broken:
         return "a name without one meaning here"

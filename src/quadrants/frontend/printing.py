@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from quadrants.frontend import numbers
 from quadrants.frontend.calls import Arguments
 from quadrants.frontend.expressions import evaluate
-from quadrants.frontend.values import Binding, Sequence, Static
+from quadrants.frontend.values import Binding, Formatted, Sequence, Static
 from quadrants.ir.nodes import Value
 from quadrants.ir.types import shape_of
 
@@ -89,15 +89,6 @@ def _add_value(walker: Walker, text: _Text, value: Value, spec: str) -> None:
             text.value(next(elements), spec)
         text.text("]")
     text.text("]")
-
-
-class Formatted(Binding):
-    """An f-string or a formatted text: pieces of text and (binding, format specification)."""
-
-    __slots__ = ("parts",)
-
-    def __init__(self, parts: list[Any]) -> None:
-        self.parts = parts
 
 
 def formatted(walker: Walker, node: ast.JoinedStr) -> Formatted | Static:

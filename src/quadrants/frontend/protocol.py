@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from quadrants.ir.types import ScalarType
 
 __all__ = [
@@ -137,6 +139,6 @@ def is_storage(value: Any) -> bool:
 
 def is_array(value: Any) -> bool:
     """Whether a Python object is memory that kernels index in place: storage, a NumPy array, a torch tensor."""
-    if is_storage(value) or type(value).__name__ == "ndarray":
+    if is_storage(value) or isinstance(value, np.ndarray):
         return True
     return type(value).__name__ in ("Tensor", "Parameter") and hasattr(type(value), "data_ptr")

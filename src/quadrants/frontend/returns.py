@@ -9,7 +9,7 @@ import numpy as np
 
 from quadrants.errors import QuadrantsSyntaxError, QuadrantsTypeError
 from quadrants.frontend import numbers, protocol
-from quadrants.frontend.merge import append_yield, same_static, unify, value_facts
+from quadrants.frontend.merge import NoUnion, append_yield, same_static, unify, value_facts
 from quadrants.frontend.values import Array, Binding, Run, Sequence, Slot, Static, is_number
 from quadrants.ir.nodes import Block, Op, Value
 from quadrants.ir.types import ScalarType, Type, matrix_type, scalar_of
@@ -162,9 +162,7 @@ def _shape(walker: Walker, bindings: list[Binding], node: ast.AST) -> Any:
         type_, weak = unify(walker, bindings, node) if len(bindings) > 1 else value_facts(walker, first, node)
     except QuadrantsSyntaxError:
         raise
-    except Exception as reason:
-        if type(reason).__name__ != "_NoUnion":
-            raise
+    except NoUnion as reason:
         raise walker.error(
             walker.returns[0][3] or node,
             f"the returns differ in kind: {reason}",

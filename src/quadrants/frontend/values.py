@@ -13,6 +13,7 @@ __all__ = [
     "Binding",
     "BoundMethod",
     "Broken",
+    "Formatted",
     "Iteration",
     "Run",
     "Sequence",
@@ -159,6 +160,15 @@ class Broken(Binding):
 
     def __init__(self, explain: Callable[[Any], Exception]) -> None:
         self.explain = explain
+
+
+class Formatted(Binding):
+    """An f-string or a formatted text with run-time values: pieces of text and (binding, format specification)."""
+
+    __slots__ = ("parts",)
+
+    def __init__(self, parts: list[Any]) -> None:
+        self.parts = parts
 
 
 def is_number(value: object) -> bool:
