@@ -79,6 +79,7 @@ class Compilation:
         self.live_numbers = live_numbers
         self.static_sizes = static_sizes
         self.examples: dict[Any, Any] = {}
+        self.array_names: dict[int, str] = {}
         self.written: set[Any] = set()
         self.functions_reached: dict[types.FunctionType, None] = {}
         self.incomplete = False
@@ -133,6 +134,8 @@ class Compilation:
                 number = LiveNumber(*place, type(value), Observation(way, owner, name))
                 return self.capture(walker, ("number", id(place[0]), place[1], number.kind), number, None)
         self._depend(way, owner, name, value)
+        if protocol.is_array(value):
+            self.array_names.setdefault(id(value), name)
         return Static(value)
 
     def _depend(self, way: str, owner: Any, name: str, value: Any) -> None:
@@ -189,7 +192,7 @@ class Compilation:
 
     def _array_binding(self, walker: Walker, key: Any, value: Any, node: ast.AST | None) -> Array:
         self.examples[key] = value
-        name = getattr(value, "_name", "") or ""
+        name = getattr(value, "_name", "") or self.array_names.get(id(value), "")
         if protocol.is_storage(value):
             value.place()
             type_ = value._array_type

@@ -230,7 +230,9 @@ class Walker:
         if type(known) is Slot and known.element is value.type and known.weak == weak:
             slot = known
         else:
-            slot = Slot(self.builder.emit("slot", type=value.type), value.type, weak)  # type: ignore[arg-type]
+            memory = self.builder.emit("slot", type=value.type)
+            memory.name = name
+            slot = Slot(memory, value.type, weak)  # type: ignore[arg-type]
         self.builder.op("store", value, slot.memory)
         return slot
 
