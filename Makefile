@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/ready
 JOBS   ?= 2
 # What `make check` leaves to `make test`, to stay under a minute.
-LONG   := llvm properties runtime fuzz library packaging/test_examples.py
+LONG   := llvm properties runtime fuzz library passes_parallel/test_random.py docs/test_recipes.py packaging/test_examples.py
 
 .PHONY: demo test check bench peers wheel lock clean help
 
