@@ -5,6 +5,9 @@ the operation's attributes by keyword. Values of bf16 are held as float32 rounde
 NumPy's warnings are the caller's to silence.
 """
 
+# pyright: basic
+# NumPy's own annotations leave the results of `where`, `view` and indexing unknown, differently by version.
+
 from __future__ import annotations
 
 import builtins

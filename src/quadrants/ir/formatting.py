@@ -5,6 +5,7 @@ as nested lists; a format spec applies to each number.
 """
 
 # pyright: basic
+# NumPy's own annotations leave the values of arrays unknown.
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ def format_value(value: Any, spec: str = "") -> str:
     if isinstance(value, np.ndarray) and value.ndim:
         return f"[{', '.join([format_value(part, spec) for part in value])}]"
     if isinstance(value, (np.ndarray, np.generic)):
-        if not spec and isinstance(value, (np.float32, np.float16)):
+        if not spec and type(value) in (np.float32, np.float16):
             return str(value)
         value = value.item()
     return format(value, spec)

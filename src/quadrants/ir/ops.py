@@ -9,17 +9,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Union
 
 from quadrants.ir import evaluate as ev
 from quadrants.ir import rules
 from quadrants.ir.nodes import Value
 from quadrants.ir.types import Type
 
+if TYPE_CHECKING:
+    from quadrants.ir.builder import Builder
+
 __all__ = ["OPS", "TERMINATORS", "Row", "is_pure", "result_types"]
 
 Rule = Callable[[tuple[Type, ...], dict[str, Any]], tuple[Type, ...]]
-Derivative = Callable[..., tuple[Any, ...]]
+Gradients = tuple[Value | None, ...]
+# The builder, the gradient, the result and one to three operands; and the builder and one to three operands.
+Derivative = Union[
+    "Callable[[Builder, Value, Value, Value], Gradients]",
+    "Callable[[Builder, Value, Value, Value, Value], Gradients]",
+    "Callable[[Builder, Value, Value, Value, Value, Value], Gradients]",
+]
+Expansion = Union["Callable[[Builder, Value], Value]", "Callable[[Builder, Value, Value], Value]"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +54,7 @@ class Row:
     identity: float | bool | None = None
     evaluate: Callable[..., Any] | None = None
     exact: str = ""
-    expansion: Callable[..., Value] | None = None
+    expansion: Expansion | None = None
     derivative: Derivative | None = None
     elementwise: bool = False
     cost: float = 1.0
@@ -54,12 +64,47 @@ OPS: dict[str, Row] = {}
 TERMINATORS = frozenset({"yield", "break", "continue", "return"})
 
 
-def _row(name: str, rule: Rule, arity: int, doc: str, **facts: Any) -> None:
-    OPS[name] = Row(name, rule, arity, doc, **facts)
+def _row(
+    name: str,
+    rule: Rule,
+    arity: int,
+    doc: str,
+    effects: str = "pure",
+    evaluate: Callable[..., Any] | None = None,
+    cost: float = 1.0,
+) -> None:
+    OPS[name] = Row(name, rule, arity, doc, effects, evaluate=evaluate, cost=cost)
 
 
-def _elementwise(name: str, rule: Rule, arity: int, evaluate: Callable[..., Any], doc: str, **facts: Any) -> None:
-    _row(name, rule, arity, doc, evaluate=evaluate, elementwise=True, **facts)
+def _elementwise(
+    name: str,
+    rule: Rule,
+    arity: int,
+    evaluate: Callable[..., Any],
+    doc: str,
+    exact: str = "",
+    commutative: bool = False,
+    associative: bool = False,
+    identity: float | bool | None = None,
+    expansion: Expansion | None = None,
+    derivative: Derivative | None = None,
+    cost: float = 1.0,
+) -> None:
+    OPS[name] = Row(
+        name,
+        rule,
+        arity,
+        doc,
+        commutative=commutative,
+        associative=associative,
+        identity=identity,
+        evaluate=evaluate,
+        exact=exact,
+        expansion=expansion,
+        derivative=derivative,
+        elementwise=True,
+        cost=cost,
+    )
 
 
 def is_pure(kind: str) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 __all__ = [
@@ -95,7 +97,7 @@ class ScalarType(Type):
         """The largest value of an integer type."""
         return (1 << (self.bits - 1)) - 1 if self.kind == "i" else (1 << self.bits) - 1
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return (_scalar_by_name, (self.name,))
 
     def __call__(self, *values: object) -> object:
@@ -143,7 +145,7 @@ class MatrixType(Type):
         self.count = int(np.prod(shape))
         self.name = f"matrix<{scalar}, {'x'.join(map(str, shape))}>"
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return (matrix_type, (self.scalar, self.shape))
 
 
@@ -176,12 +178,12 @@ class ArrayType(Type):
             raise ValueError(f"{count} indices into {self}")
         return self.scalar if left == 0 else matrix_type(self.scalar, self.trailing[len(self.trailing) - left :])
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return (array_type, (self.scalar, self.rank, self.trailing, self.layout))
 
 
-_matrices: dict[tuple, MatrixType] = {}
-_arrays: dict[tuple, ArrayType] = {}
+_matrices: dict[tuple[ScalarType, tuple[int, ...]], MatrixType] = {}
+_arrays: dict[tuple[ScalarType, int, tuple[int, ...], str], ArrayType] = {}
 
 
 def matrix_type(scalar: ScalarType, shape: tuple[int, ...]) -> MatrixType:
