@@ -9,7 +9,7 @@ from typing import Any
 
 from quadrants.ir.nodes import Block, Location, Op, Value
 from quadrants.ir.ops import OPS
-from quadrants.ir.types import MatrixType, Type, i64, scalar_of, shape_of, u1, with_scalar
+from quadrants.ir.types import MatrixType, ScalarType, Type, i64, scalar_of, u1, with_scalar
 
 __all__ = ["Builder"]
 
@@ -31,28 +31,38 @@ class Builder:
         return op
 
     def emit(self, kind: str, *operands: Value, **attributes: Any) -> Value:
-        """Appends an operation with one result and gives that."""
-        return self.op(kind, *operands, **attributes).results[0]
+        """Appends an operation with one result and no regions, and gives the result."""
+        types = OPS[kind].rule(tuple([operand.type for operand in operands]), attributes)
+        op = Op(kind, operands, types, attributes or None, (), self.location)
+        self.block.ops.append(op)
+        return op.results[0]
 
     def __getattr__(self, kind: str) -> Any:
         if kind not in OPS:
             raise AttributeError(kind)
-        return lambda *operands, **attributes: self.emit(kind, *operands, **attributes)
+
+        def row(*operands: Value, **attributes: Any) -> Value:
+            return self.emit(kind, *operands, **attributes)
+
+        return row
 
     def constant(self, value: Any, type_: Type) -> Value:
         """A constant; a number for a matrix type means that number everywhere."""
-        if type(type_) is MatrixType and not isinstance(value, tuple):
+        if type(type_) is ScalarType:
+            value = float(value) if type_.kind == "f" else bool(value) if type_ is u1 else int(value)
+        elif type(type_) is MatrixType and not isinstance(value, tuple):
             return self.emit("splat", self.constant(value, type_.scalar), type=type_)
-        scalar = scalar_of(type_)
-        if not shape_of(type_):
-            value = float(value) if scalar.is_float else bool(value) if type_ is u1 else int(value)
-        return self.emit("constant", type=type_, value=value)
+        op = Op("constant", (), (type_,), {"type": type_, "value": value}, (), self.location)
+        self.block.ops.append(op)
+        return op.results[0]
 
     def index(self, value: int) -> Value:
         return self.constant(value, i64)
 
     def cast(self, value: Value, scalar: Type) -> Value:
         """`value` with another element type; nothing is emitted where it has it already."""
+        if value.type is scalar:
+            return value
         target = with_scalar(value.type, scalar_of(scalar))
         return value if value.type is target else self.emit("cast", value, type=target)
 

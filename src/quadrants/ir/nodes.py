@@ -56,7 +56,7 @@ class Op:
     ) -> None:
         self.kind = kind
         self.operands = operands
-        self.results = [Value(type_, self) for type_ in result_types]
+        self.results = [Value(type_, self) for type_ in result_types] if result_types else []
         self.attributes = attributes
         self.regions = regions
         self.location = location

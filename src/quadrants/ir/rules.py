@@ -25,13 +25,19 @@ Types = tuple[Type, ...]
 
 
 def _uniform(accepts: Callable[[ScalarType], bool], what: str) -> Callable[[Types, Attributes], Types]:
+    accepted: dict[Type, Types] = {}
+
     def rule(operands: Types, attributes: Attributes) -> Types:
         first = operands[0]
-        if any(other is not first for other in operands):
-            raise TypeError(f"operands differ in type: {', '.join(map(str, operands))}")
-        if type(first) is ArrayType or not accepts(scalar_of(first)):
-            raise TypeError(f"takes {what}, not {first}")
-        return (first,)
+        for other in operands:
+            if other is not first:
+                raise TypeError(f"operands differ in type: {', '.join(map(str, operands))}")
+        found = accepted.get(first)
+        if found is None:
+            if type(first) is ArrayType or not accepts(scalar_of(first)):
+                raise TypeError(f"takes {what}, not {first}")
+            found = accepted[first] = (first,)
+        return found
 
     return rule
 
