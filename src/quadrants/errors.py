@@ -115,7 +115,7 @@ class QuadrantsSyntaxError(QuadrantsCompilationError, SyntaxError):
 
 
 class QuadrantsNameError(QuadrantsCompilationError, NameError):
-    """A name in a kernel that nothing defines."""
+    """A name in a kernel that nothing defines, or that no path to its use assigns."""
 
 
 class QuadrantsIndexError(QuadrantsCompilationError, IndexError):

@@ -72,14 +72,17 @@ class ScalarType(Type):
 
     @property
     def is_float(self) -> bool:
+        """Whether it is one of f16, bf16, f32, f64."""
         return self.kind == "f"
 
     @property
     def is_integer(self) -> bool:
+        """Whether it is an integer type; u1, the type of truth values, is none."""
         return self.kind != "f" and self.bits > 1
 
     @property
     def is_signed(self) -> bool:
+        """Whether it is an integer type with negative values."""
         return self.kind == "i"
 
     @property

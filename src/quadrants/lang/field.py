@@ -119,7 +119,7 @@ class Field(Storage):
 
 
 class ScalarField(Field):
-    """A field of numbers."""
+    """A field of numbers of one data type; made by `qd.field`, indexed by as many ints as it has axes."""
 
     def to_numpy(self, dtype: Any = None, *, copy: bool | None = True) -> np.ndarray:
         """A NumPy array of the field's shape, converted to `dtype` if given. `copy` True: independent; None: over the

@@ -33,7 +33,7 @@ def set_logging_level(level: str) -> None:
 
 
 def is_logging_effective(level: str) -> bool:
-    """Whether messages of `level` are shown."""
+    """Whether messages of `level` (trace, debug, info, warn, error, critical) are shown; ValueError for another name."""
     return _LEVELS.index(level) >= _LEVELS.index(knobs.current.log_level)
 
 

@@ -131,38 +131,39 @@ def __dir__() -> list[str]:
 
 
 def mix(x: Any, y: Any, a: Any) -> Any:
-    """x for a = 0, y for a = 1, on the line through both for other a."""
+    """x for a = 0, y for a = 1, on the line through both for other a. Numbers, vectors or matrices; elementwise."""
     return x * (1.0 - a) + y * a
 
 
 def clamp(x: Any, xmin: Any, xmax: Any) -> Any:
-    """The number nearest to x between xmin and xmax."""
+    """The number nearest to x between xmin and xmax. Numbers, vectors or matrices of one shape, or bounds that are
+    numbers."""
     return min(xmax, max(xmin, x))
 
 
 def step(edge: Any, x: Any) -> Any:
-    """0.0 where x < edge, else 1.0."""
+    """0.0 where x < edge, else 1.0. Numbers or vectors; elementwise."""
     return select(x < edge, 0.0, 1.0)
 
 
 def fract(x: Any) -> Any:
-    """x - floor(x)."""
+    """x - floor(x), in [0, 1), of a float number or vector; elementwise."""
     return x - floor(x)
 
 
 def smoothstep(edge0: Any, edge1: Any, x: Any) -> Any:
-    """0 below edge0, 1 above edge1, and a cubic with flat ends between."""
+    """0 below edge0, 1 above edge1, and a cubic with flat ends between. Float numbers or vectors; elementwise."""
     t = clamp((x - edge0) / (edge1 - edge0), 0.0, 1.0)
     return t * t * (3.0 - 2.0 * t)
 
 
 def normalize(v: Any) -> Any:
-    """The vector of length 1 in the direction of v."""
+    """The vector of length 1 in the direction of v, a float vector; NaN for the zero vector."""
     return v / v.norm()
 
 
 def reflect(x: Any, n: Any) -> Any:
-    """The vector x mirrored at the plane of unit normal n."""
+    """The vector x mirrored at the plane of unit normal n, a vector of the same length."""
     return x - 2.0 * x.dot(n) * n
 
 
@@ -175,22 +176,22 @@ def refract(x: Any, n: Any, eta: Any) -> Any:
 
 
 def degrees(x: Any) -> Any:
-    """Radians to degrees."""
+    """Radians to degrees: x * 180 / pi, of a number or vector."""
     return x * (180.0 / pi)
 
 
 def radians(x: Any) -> Any:
-    """Degrees to radians."""
+    """Degrees to radians: x * pi / 180, of a number or vector."""
     return x * (pi / 180.0)
 
 
 def distance(x: Any, y: Any) -> Any:
-    """The length of x - y."""
+    """The length of x - y, two vectors of one length; a float."""
     return (x - y).norm()
 
 
 def dot(x: Any, y: Any) -> Any:
-    """The inner product of two vectors."""
+    """The inner product of two vectors of one length; a number of their type."""
     return x.dot(y)
 
 
@@ -200,27 +201,27 @@ def cross(x: Any, y: Any) -> Any:
 
 
 def length(x: Any) -> Any:
-    """The Euclidean length of a vector."""
+    """The Euclidean length of a vector; a float number."""
     return x.norm()
 
 
 def mod(x: Any, y: Any) -> Any:
-    """x - y * floor(x / y)."""
+    """x - y * floor(x / y), with y's sign. Float numbers or vectors; elementwise."""
     return x - y * floor(x / y)
 
 
 def determinant(m: Any) -> Any:
-    """The determinant of a square matrix."""
+    """The determinant of a square matrix; a number of its type."""
     return m.determinant()
 
 
 def inverse(mat: Any) -> Any:
-    """The inverse of a square matrix."""
+    """The inverse of a square float matrix; infinities or NaN for a singular one."""
     return mat.inverse()
 
 
 def vdir(ang: Any) -> Any:
-    """The 2-vector (cos ang, sin ang)."""
+    """The 2-vector (cos ang, sin ang) of an angle in radians."""
     return Vector([cos(ang), sin(ang)])
 
 
@@ -231,12 +232,12 @@ def eye(n: Any) -> Any:
 
 
 def translate(dx: Any, dy: Any, dz: Any) -> Any:
-    """The 4x4 matrix that moves points by (dx, dy, dz)."""
+    """The 4x4 float matrix that moves points by the numbers (dx, dy, dz)."""
     return Matrix([[1.0, 0.0, 0.0, dx], [0.0, 1.0, 0.0, dy], [0.0, 0.0, 1.0, dz], [0.0, 0.0, 0.0, 1.0]])
 
 
 def scale(sx: Any, sy: Any, sz: Any) -> Any:
-    """The 4x4 matrix that scales the axes by sx, sy, sz."""
+    """The 4x4 float matrix that scales the axes by the numbers sx, sy, sz."""
     return Matrix([[sx, 0.0, 0.0, 0.0], [0.0, sy, 0.0, 0.0], [0.0, 0.0, sz, 0.0], [0.0, 0.0, 0.0, 1.0]])
 
 
@@ -271,7 +272,7 @@ def rot_yaw_pitch_roll(yaw: Any, pitch: Any, roll: Any) -> Any:
 
 
 def rotation2d(ang: Any) -> Any:
-    """The 2x2 matrix of the rotation by the angle `ang`."""
+    """The 2x2 matrix of the rotation by the angle `ang`, in radians."""
     c, s = cos(ang), sin(ang)
     return Matrix([[c, -s], [s, c]])
 
@@ -287,41 +288,41 @@ def cmul(x: Any, y: Any) -> Any:
 
 
 def cconj(z: Any) -> Any:
-    """The complex conjugate."""
+    """The complex conjugate of z, a 2-vector of real and imaginary part."""
     return Vector([z[0], -z[1]])
 
 
 def cinv(z: Any) -> Any:
-    """1 / z."""
+    """1 / z of a complex number, a float 2-vector of real and imaginary part."""
     return cconj(z) / z.dot(z)
 
 
 def cdiv(x: Any, y: Any) -> Any:
-    """x / y of complex numbers."""
+    """x / y of complex numbers (float 2-vectors of real and imaginary part)."""
     return cmul(x, cinv(y))
 
 
 def csqrt(z: Any) -> Any:
-    """The square root of z with a non-negative real part."""
+    """The square root with a non-negative real part of the complex number z, a float 2-vector."""
     r = sqrt(z.norm())
     a = atan2(z[1], z[0]) / 2.0
     return r * vdir(a)
 
 
 def cpow(z: Any, n: Any) -> Any:
-    """z to the real power n; 0 for z = 0."""
+    """The complex number z (a float 2-vector) to the real power n; 0 for z = 0."""
     squared = z.dot(z)
     r = select(squared > 0.0, pow(select(squared > 0.0, squared, 1.0), n / 2.0), 0.0)
     return r * vdir(n * atan2(z[1], z[0]))
 
 
 def cexp(z: Any) -> Any:
-    """e to the power z."""
+    """e to the power of the complex number z, a float 2-vector."""
     return exp(z[0]) * vdir(z[1])
 
 
 def clog(z: Any) -> Any:
-    """The logarithm of z, with its imaginary part in (-pi, pi]."""
+    """The logarithm of the complex number z (a float 2-vector), with its imaginary part in (-pi, pi]."""
     return Vector([log(z.norm()), atan2(z[1], z[0])])
 
 

@@ -309,7 +309,7 @@ class Matrix:
         return numeric.Operand(np.asarray(number), self._dtype)
 
     def norm_inv(self, eps: float = 0) -> Any:
-        """1 / norm(eps)."""
+        """1 / norm(eps), a float; infinity for the zero vector."""
         with numeric.quiet():
             return float(np.float64(1.0) / np.float64(self.norm(eps)))
 

@@ -117,20 +117,20 @@ class _Transfers(Ndarray):
 
 
 class ScalarNdarray(_Transfers):
-    """An ndarray of numbers."""
+    """An ndarray of numbers of one data type; made by `qd.ndarray`, indexed like NumPy's by ints and slices."""
 
 
 class VectorNdarray(_Transfers):
-    """An ndarray of vectors of length `n`."""
+    """An ndarray of vectors of length `n` and one data type; made by `qd.ndarray` and `qd.Vector.ndarray`."""
 
-    n = property(lambda self: self._element_shape[0])
+    n = property(lambda self: self._element_shape[0], doc="The length of the vectors.")
 
 
 class MatrixNdarray(_Transfers):
-    """An ndarray of `n` x `m` matrices."""
+    """An ndarray of `n` x `m` matrices of one data type; made by `qd.ndarray` and `qd.Matrix.ndarray`."""
 
-    n = property(lambda self: self._element_shape[0])
-    m = property(lambda self: self._element_shape[1])
+    n = property(lambda self: self._element_shape[0], doc="The rows of the matrices.")
+    m = property(lambda self: self._element_shape[1], doc="The columns of the matrices.")
 
 
 _CLASSES: tuple[type[_Transfers], ...] = (ScalarNdarray, VectorNdarray, MatrixNdarray)
@@ -159,7 +159,8 @@ def ndarray(
     """A zeroed ndarray of elements of `dtype` (a data type, or a type of `qd.types.vector`, `qd.types.matrix`).
 
     `shape`: an int or a tuple of positive ints, () for 0-D. `needs_grad` allocates `.grad`. `order` lists the axes from
-    the slowest to the fastest in memory. QuadrantsRuntimeError for a shape or dtype that is none.
+    the slowest to the fastest in memory. QuadrantsRuntimeError for a shape or dtype that is none; ValueError for an
+    order that is no permutation of the axes.
     """
     sizes = _checked_shape(shape)
     try:

@@ -71,74 +71,86 @@ def _binary(symbol: str, a: Any, b: Any) -> Any:
 
 @intrinsic
 def abs(x: Any) -> Any:
-    """The absolute value."""
+    """The absolute value, of x's type. x is a number, vector or matrix (elementwise); the smallest integer of a type
+    stays as it is."""
     entry = operand(x)
     return wrap_value(numeric.compute("abs", entry.scalar, entry), entry.scalar)
 
 
 @intrinsic
 def sqrt(x: Any) -> Any:
-    """The square root; NaN below zero."""
+    """The square root; NaN below zero. x is a number, vector or matrix (elementwise); floats keep their type, integers
+    give the default float."""
     return _unary("sqrt", x)
 
 
 @intrinsic
 def rsqrt(x: Any) -> Any:
-    """1 / sqrt(x)."""
+    """1 / sqrt(x); infinity for 0. x is a number, vector or matrix (elementwise); floats keep their type, integers give
+    the default float."""
     return _unary("rsqrt", x)
 
 
 @intrinsic
 def sin(x: Any) -> Any:
-    """The sine."""
+    """The sine of x in radians. x is a number, vector or matrix (elementwise); floats keep their type, integers give
+    the default float."""
     return _unary("sin", x)
 
 
 @intrinsic
 def cos(x: Any) -> Any:
-    """The cosine."""
+    """The cosine of x in radians. x is a number, vector or matrix (elementwise); floats keep their type, integers give
+    the default float."""
     return _unary("cos", x)
 
 
 @intrinsic
 def tan(x: Any) -> Any:
-    """The tangent."""
+    """The tangent of x in radians. x is a number, vector or matrix (elementwise); floats keep their type, integers give
+    the default float."""
     return _unary("tan", x)
 
 
 @intrinsic
 def asin(x: Any) -> Any:
-    """The arcsine."""
+    """The arcsine in [-pi/2, pi/2]; NaN outside [-1, 1]. x is a number, vector or matrix (elementwise); floats keep
+    their type, integers give the default float."""
     return _unary("asin", x)
 
 
 @intrinsic
 def acos(x: Any) -> Any:
-    """The arccosine."""
+    """The arccosine in [0, pi]; NaN outside [-1, 1]. x is a number, vector or matrix (elementwise); floats keep their
+    type, integers give the default float."""
     return _unary("acos", x)
 
 
 @intrinsic
 def tanh(x: Any) -> Any:
-    """The hyperbolic tangent."""
+    """The hyperbolic tangent. x is a number, vector or matrix (elementwise); floats keep their type, integers give the
+    default float."""
     return _unary("tanh", x)
 
 
 @intrinsic
 def exp(x: Any) -> Any:
-    """e to the power of x."""
+    """e to the power of x. x is a number, vector or matrix (elementwise); floats keep their type, integers give the
+    default float."""
     return _unary("exp", x)
 
 
 @intrinsic
 def log(x: Any) -> Any:
-    """The natural logarithm; NaN below zero."""
+    """The natural logarithm; NaN below zero, minus infinity for 0. x is a number, vector or matrix (elementwise);
+    floats keep their type, integers give the default float."""
     return _unary("log", x)
 
 
 @intrinsic
 def atan2(y: Any, x: Any) -> Any:
-    """The angle of the point (x, y)."""
+    """The angle in [-pi, pi] of the point (x, y). Numbers, vectors or matrices of one shape, or a number with either;
+    integers give the default float. QuadrantsTypeError where shapes differ."""
     operands = [Operand(entry.array.astype(np.float64), entry.scalar) for entry in _paired(y, x)]
     real = numeric.weak_float(numeric.common_type(*operands))
     return wrap_value(numeric.compute("atan2", real, *operands), real)
@@ -146,7 +158,8 @@ def atan2(y: Any, x: Any) -> Any:
 
 @intrinsic
 def pow(base: Any, exponent: Any) -> Any:
-    """base ** exponent."""
+    """base ** exponent, elementwise, in the type that both meet in; an integer to a negative constant power is a float.
+    QuadrantsTypeError where shapes differ."""
     return _binary("**", base, exponent)
 
 
@@ -159,44 +172,52 @@ def _rounded(op: str, x: Any, dtype: Any) -> Any:
 
 @intrinsic
 def floor(x: Any, dtype: Any = None) -> Any:
-    """The largest whole number not above x, as `dtype` if given, else of x's type."""
+    """The largest whole number not above x, as `dtype` if given, else of x's type. x is a number, vector or matrix
+    (elementwise)."""
     return _rounded("floor", x, dtype)
 
 
 @intrinsic
 def ceil(x: Any, dtype: Any = None) -> Any:
-    """The smallest whole number not below x, as `dtype` if given, else of x's type."""
+    """The smallest whole number not below x, as `dtype` if given, else of x's type. x is a number, vector or matrix
+    (elementwise)."""
     return _rounded("ceil", x, dtype)
 
 
 @intrinsic
 def round(x: Any, dtype: Any = None) -> Any:
-    """The nearest whole number, halves to even, as `dtype` if given, else of x's type."""
+    """The nearest whole number, halves to even, as `dtype` if given, else of x's type. x is a number, vector or matrix
+    (elementwise)."""
     return _rounded("round", x, dtype)
 
 
 @intrinsic
 def frexp(x: Any) -> tuple[Any, Any]:
-    """(mantissa, exponent) with x = mantissa * 2 ** exponent and mantissa in [0.5, 1); the exponent is an i32."""
+    """(mantissa, exponent) with x = mantissa * 2 ** exponent and mantissa in [0.5, 1); the exponent is an i32. x is an
+    f32 or f64 number."""
     mantissa, exponent = np.frexp(operand(x).array)
     return wrap_value(np.asarray(mantissa), operand(x).scalar), wrap_value(np.asarray(exponent), scalar_type(np.int32))
 
 
 @intrinsic
 def max(*values: Any) -> Any:
-    """The largest of one or more values, elementwise; of NaN and a number the number."""
+    """The largest of one or more values, elementwise; of NaN and a number the number. Numbers, vectors or matrices of
+    one shape, or numbers with either, in the type that they meet in. QuadrantsTypeError where shapes differ."""
     return reduce(lambda a, b: _binary("max", a, b), values)
 
 
 @intrinsic
 def min(*values: Any) -> Any:
-    """The smallest of one or more values, elementwise; of NaN and a number the number."""
+    """The smallest of one or more values, elementwise; of NaN and a number the number. Numbers, vectors or matrices of
+    one shape, or numbers with either, in the type that they meet in. QuadrantsTypeError where shapes differ."""
     return reduce(lambda a, b: _binary("min", a, b), values)
 
 
 @intrinsic
 def select(condition: Any, a: Any, b: Any) -> Any:
-    """`a` where `condition` holds, else `b`, elementwise; both are evaluated."""
+    """`a` where `condition` holds, else `b`, elementwise; both are evaluated. Numbers, vectors or matrices of one
+    shape, or numbers with either; the result has the type that a and b meet in. QuadrantsTypeError where shapes
+    differ."""
     test, left, right = _paired(condition, a, b)
     dtype = numeric.common_type(left, right)
     arrays = [entry.array if dtype is None else numeric.convert(entry.array, dtype) for entry in (left, right)]
@@ -210,13 +231,15 @@ def _cast(entry: Operand, dtype: Any) -> Any:
 
 @intrinsic
 def cast(x: Any, dtype: Any) -> Any:
-    """x as `dtype`: floats to integers truncate and saturate, NaN gives 0, integers wrap."""
+    """x as `dtype`: floats to integers truncate and saturate, NaN gives 0, integers wrap. x is a number, vector or
+    matrix; `dtype` one of qd.types' scalars, int, float or bool (the default types)."""
     return _cast(operand(x), dtype)
 
 
 @intrinsic
 def bit_cast(x: Any, dtype: Any) -> Any:
-    """The bits of x read as `dtype`, which must be as wide; on the host x must be typed (NumPy, Vector, Matrix)."""
+    """The bits of x (a number, vector or matrix) read as `dtype`, which must be as wide: else QuadrantsTypeError. On
+    the host x must be typed (NumPy, Vector, Matrix)."""
     entry, scalar = operand(x), scalar_type(dtype)
     if entry.array.dtype.itemsize != scalar.bytes or scalar.numpy is None:
         raise QuadrantsTypeError(f"bit_cast needs types of one width: {entry.array.dtype} cannot become {scalar}")
@@ -225,7 +248,8 @@ def bit_cast(x: Any, dtype: Any) -> Any:
 
 @intrinsic
 def bit_shr(x: Any, count: Any) -> Any:
-    """x shifted right with zeros coming in from the left, whatever its sign."""
+    """The integer x shifted right by `count` bits, with zeros coming in from the left whatever its sign. Elementwise on
+    vectors."""
     return _binary(">>>", x, count)
 
 
@@ -243,26 +267,27 @@ def _truncated(op: str, symbol: str, a: Any, b: Any) -> Any:
 
 @intrinsic
 def raw_div(a: Any, b: Any) -> Any:
-    """a / b as C has it: integers are rounded towards zero."""
+    """a / b as C has it: integers are rounded towards zero (0 for b = 0), floats are divided. Elementwise on
+    vectors."""
     return _truncated("truncdiv", "/", a, b)
 
 
 @intrinsic
 def raw_mod(a: Any, b: Any) -> Any:
-    """The remainder of a / b as C has it: with a's sign."""
+    """The remainder of a / b as C has it: with a's sign, 0 for integers where b = 0. Elementwise on vectors."""
     return _truncated("truncmod", "%", a, b)
 
 
 @intrinsic
 def zero(x: Any) -> Any:
-    """Zero of x's type and shape."""
+    """Zero of the type and shape of x, a number, vector or matrix."""
     entry = operand(x)
     return wrap_value(np.zeros_like(entry.array), entry.scalar)
 
 
 @intrinsic
 def one(x: Any) -> Any:
-    """One of x's type and shape."""
+    """One, everywhere, of the type and shape of x, a number, vector or matrix."""
     entry = operand(x)
     return wrap_value(np.ones_like(entry.array), entry.scalar)
 
@@ -278,21 +303,23 @@ def random(dtype: Any = float) -> Any:
 
 
 def randn(dt: Any = None) -> Any:
-    """A random number of the standard normal distribution (Box-Muller). In kernels only."""
+    """A random number of the standard normal distribution (Box-Muller), of the float type `dt` (the default one). In
+    kernels only."""
     dtype = float if dt is None else dt
     return sqrt(-2.0 * log(1.0 - random(dtype))) * cos(6.283185307179586 * random(dtype))
 
 
 @intrinsic
 def sign(x: Any) -> Any:
-    """-1, 0 or 1, of x's type."""
+    """-1, 0 or 1, of the type of x, a number, vector or matrix (elementwise); NaN stays NaN."""
     entry = operand(x)
     return wrap_value(numeric.compute("sign", entry.scalar, entry), entry.scalar)
 
 
 @intrinsic
 def log2(x: Any) -> Any:
-    """The logarithm to base 2; NaN below zero."""
+    """The logarithm to base 2; NaN below zero. x is a number, vector or matrix (elementwise); floats keep their type,
+    integers give the default float."""
     return _unary("log2", x)
 
 
@@ -305,13 +332,13 @@ def _test(op: str, x: Any) -> Any:
 
 @intrinsic
 def isnan(x: Any) -> Any:
-    """Whether x is not a number."""
+    """Whether x is not a number, as u1. x is a number, vector or matrix (elementwise); False for integers."""
     return _test("is_nan", x)
 
 
 @intrinsic
 def isinf(x: Any) -> Any:
-    """Whether x is an infinity."""
+    """Whether x is an infinity, as u1. x is a number, vector or matrix (elementwise); False for integers."""
     return _test("is_inf", x)
 
 
@@ -325,19 +352,21 @@ def _bits(op: str, x: Any) -> Any:
 
 @intrinsic
 def popcnt(x: Any) -> Any:
-    """How many bits of an integer are set, as an i32."""
+    """How many bits of an integer are set, as an i32. Elementwise on vectors; QuadrantsTypeError for floats."""
     return _bits("popcount", x)
 
 
 @intrinsic
 def clz(x: Any) -> Any:
-    """How many zero bits lead an integer (its width for 0), as an i32."""
+    """How many zero bits lead an integer (its width for 0), as an i32. Elementwise on vectors; QuadrantsTypeError for
+    floats."""
     return _bits("clz", x)
 
 
 @intrinsic
 def ffs(x: Any) -> Any:
-    """The position of the lowest set bit, counted from 1 (0 if none is set), as an i32."""
+    """The position of the lowest set bit of an integer, counted from 1 (0 if none is set), as an i32. Elementwise on
+    vectors; QuadrantsTypeError for floats."""
     entry = operand(x)
     found = _bits("ctz", x)
     return select(wrap_value(entry.array == 0, u1), zero(found), found + 1)

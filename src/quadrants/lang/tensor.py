@@ -18,7 +18,7 @@ __all__ = ["Backend", "MatrixTensor", "Tensor", "VectorTensor", "tensor", "wrap"
 
 
 class Backend(enum.IntEnum):
-    """What holds a tensor's elements."""
+    """What holds a tensor's elements: a field or an ndarray. An argument of `qd.tensor`."""
 
     FIELD = 0
     NDARRAY = 1
@@ -132,24 +132,24 @@ class Tensor(Storage):
 
 
 class VectorTensor(Tensor):
-    """A tensor of vectors."""
+    """A tensor of vectors of one length `n` and one data type; made by `qd.tensor`, `qd.wrap` and `qd.Vector.tensor`."""
 
     _element_ndim = 1
 
     @property
     def element_shape(self) -> tuple[int, ...]:
-        """(n,)."""
+        """The shape of an element: (n,)."""
         return self._element_shape
 
 
 class MatrixTensor(Tensor):
-    """A tensor of matrices."""
+    """A tensor of `n` x `m` matrices of one data type; made by `qd.tensor`, `qd.wrap` and `qd.Matrix.tensor`."""
 
     _element_ndim = 2
 
     @property
     def element_shape(self) -> tuple[int, ...]:
-        """(n, m)."""
+        """The shape of an element: (n, m)."""
         return self._element_shape
 
 

@@ -121,7 +121,7 @@ class _Annotation:
 
 
 class OptionalAnnotation(_Annotation):
-    """The annotation `inner | None`."""
+    """The annotation `inner | None`: the argument is what `inner` annotates, or None, which is static."""
 
     __slots__ = ("inner",)
 
