@@ -292,7 +292,7 @@ def kernel(
 ) -> Any:
     """Decorate: compile the function when it is called, for the types of its arguments.
 
-    No annotations are needed; those of upstream are accepted (`qd.types.ndarray()`, `qd.template()`, dtypes). Arguments
+    No annotations are needed; `qd.types.ndarray()`, `qd.template()`, data types and the like are accepted. Arguments
     are NumPy arrays (any strides, in place), torch CPU tensors, fields, ndarrays, numbers, vectors, tuples, dataclasses.
     Loops at the top level run in parallel where their iterations are independent. Results are numbers, vectors, tuples.
     `fastcache` and `pure` are accepted: every kernel is cached. QuadrantsSyntaxError for what is no plain function.
