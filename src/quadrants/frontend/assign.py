@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from quadrants.errors import QuadrantsTypeError
-from quadrants.frontend import numbers, protocol
-from quadrants.frontend.expressions import (
-    BINARY,
+from quadrants.frontend import numbers, operators, protocol
+from quadrants.frontend.dispatch import evaluate
+from quadrants.frontend.elements import (
+    SliceIndex,
+    component_axes,
     element,
-    evaluate,
     index_list,
     partial,
     sliced_element,
     swizzle_positions,
 )
+from quadrants.frontend.expressions import BINARY
 from quadrants.frontend.values import Array, Binding, Run, Sequence, Slot, Static
 from quadrants.ir.nodes import Value
 from quadrants.ir.types import Type, matrix_type, scalar_of, shape_of, with_scalar
@@ -214,7 +216,7 @@ def store_component(walker: Walker, place: Component, binding: Binding, node: as
     type_ = run.element if type(run) is Slot else run.type
     if not shape_of(type_):
         raise walker.error(node, f"{numbers.describe(owner)} has no elements", kind=QuadrantsTypeError)
-    type_, weak = _widened(walker, type_, run.weak, binding, node)  # type: ignore[union-attr]
+    type_, weak = _widened(walker, type_, run.weak, binding, node)
     if type(run) is Slot:
         if type_ is not run.element or weak != run.weak:
             assert isinstance(place.holder, ast.Name)
@@ -299,37 +301,6 @@ def _placements(
     return [(list(position), part) for position, part in zip(positions, numbers.elements(walker, value))]
 
 
-class SliceIndex(Static):
-    """A static slice among indices."""
-
-    __slots__ = ()
-
-    def __init__(self, value: Any = slice(None)) -> None:
-        super().__init__(value)
-
-
-def component_axes(walker: Walker, indices: list[Binding], shape: tuple[int, ...], node: ast.AST) -> list[list[Value]]:
-    """For each axis of a matrix the index values that the subscript names; static ones are checked."""
-    from quadrants.frontend.expressions import flat_indices
-
-    indices = flat_indices(walker, indices, node)
-    if len(indices) > len(shape):
-        raise walker.error(node, f"{len(indices)} indices into {'x'.join(map(str, shape))}", kind=QuadrantsTypeError)
-    axes: list[list[Value]] = []
-    for axis, size in enumerate(shape):
-        index = indices[axis] if axis < len(indices) else Static(slice(None))
-        if type(index) in (Static, SliceIndex) and isinstance(index.value, slice):  # type: ignore[attr-defined]
-            axes.append([walker.builder.index(position) for position in range(*index.value.indices(size))])  # type: ignore[attr-defined]
-        elif type(index) is Static:
-            position = int(index.value)
-            if not -size <= position < size:
-                raise walker.error(node, f"index {position} is out of range for size {size}", kind=QuadrantsTypeError)
-            axes.append([walker.builder.index(position % size)])
-        else:
-            axes.append([walker.as_index(index, node)])
-    return axes
-
-
 # Augmented assignment.
 
 
@@ -342,12 +313,12 @@ def augmented(walker: Walker, node: ast.AugAssign) -> None:
         if type(owner) is Array and (owner.is_view or not owner.indexed):
             _update_view(walker, owner, node, kind, value)
             return
-        walker.bind(node.target.id, numbers.binary(walker, kind, owner, value, node), node.target)
+        walker.bind(node.target.id, operators.binary(walker, kind, owner, value, node), node.target)
         return
     place = resolve(walker, node.target)
     if isinstance(place, Component):
         before = evaluate(walker, _as_load(node.target))
-        store_component(walker, place, numbers.binary(walker, kind, before, value, node), node.target)
+        store_component(walker, place, operators.binary(walker, kind, before, value, node), node.target)
         return
     _update_target(walker, place, node, kind, value)
 
@@ -390,7 +361,10 @@ def _update_target(walker: Walker, place: Element, node: ast.AugAssign, kind: st
         if place.slices is not None:
             before = element(walker, before, place.slices, node)
     store_element(
-        walker, Element(array, place.components, place.slices), numbers.binary(walker, kind, before, value, node), node
+        walker,
+        Element(array, place.components, place.slices),
+        operators.binary(walker, kind, before, value, node),
+        node,
     )
 
 

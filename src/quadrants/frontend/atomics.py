@@ -6,9 +6,9 @@ import ast
 from typing import TYPE_CHECKING
 
 from quadrants.errors import QuadrantsSyntaxError, QuadrantsTypeError
-from quadrants.frontend import numbers
+from quadrants.frontend import numbers, operators
 from quadrants.frontend.assign import Component, Element, element_value_type, resolve, store_component, update_element
-from quadrants.frontend.expressions import evaluate
+from quadrants.frontend.dispatch import evaluate
 from quadrants.frontend.values import Array, Binding, Run
 from quadrants.ir.types import ScalarType, scalar_of
 
@@ -55,7 +55,7 @@ def _combined(walker: Walker, by: str, before: Run, value: Binding, node: ast.AS
     if by in ("min", "max"):
         a, b, weak = numbers.meet(walker, before, value, node)
         return Run(walker.builder.emit(by, a, b), weak)
-    return numbers.binary(walker, by, before, value, node)
+    return operators.binary(walker, by, before, value, node)
 
 
 def compare_exchange(

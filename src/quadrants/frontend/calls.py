@@ -11,7 +11,7 @@ import numpy as np
 
 from quadrants.errors import QuadrantsSyntaxError, QuadrantsTypeError
 from quadrants.frontend import numbers, protocol
-from quadrants.frontend.expressions import evaluate
+from quadrants.frontend.dispatch import evaluate
 from quadrants.frontend.scan import assigned_names
 from quadrants.frontend.values import Array, Binding, BoundMethod, Iteration, Run, Sequence, Slot, Static, is_number
 from quadrants.ir.nodes import Value

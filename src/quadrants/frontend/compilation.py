@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from quadrants.errors import QuadrantsNameError, QuadrantsTypeError
-from quadrants.frontend import functions, protocol
+from quadrants.frontend import displays, elements, expressions, functions, loops, protocol, statements
 from quadrants.frontend.arguments import Argument, as_numpy, numpy_array_type
 from quadrants.frontend.guards import (
     ABSENT,
@@ -252,6 +252,8 @@ class Compilation:
         self.written.add(array.origin)
 
 
+# The modules that give syntax its meaning, by entering themselves in the tables of `dispatch`.
+MEANINGS = (displays, elements, expressions, loops, statements)
 _FIXED_PACKAGES = ("quadrants", "numpy", "math")
 _PLAIN = frozenset({int, float, bool, str, type(None), range})
 
@@ -281,8 +283,6 @@ def _walk_kernel(
     slot_types: dict[str, Any],
     wish: protocol.Annotation | None,
 ) -> CompiledSource:
-    from quadrants.frontend.statements import function_body
-
     source = function_source(function)
     compilation.reached(function)
     kernel = Function(function.__name__ if function.__name__.isidentifier() else "kernel", kind="kernel")
@@ -297,7 +297,7 @@ def _walk_kernel(
             walker.bind(name, binding, source.node)
     if isinstance(source.node, ast.Lambda):
         raise walker.error(source.node, "a lambda cannot be a kernel", hint="define it with `def`")
-    function_body(walker, source.node.body)
+    statements.function_body(walker, source.node.body)
     result = settle_returns(walker, wish, harden=True)
     kernel.result_types = result.types
     kernel.attributes["parameter_names"] = [parameter.name for parameter in kernel.parameters]
@@ -323,5 +323,5 @@ def _parameter(
     type_: Type = argument.array_type(compilation.static_sizes.get(origin, 0))
     compilation.examples[origin] = argument.value
     value: Value = kernel.body.add_argument(type_, name)
-    domain = argument.domain if argument.domain is not None else argument.type.rank  # type: ignore[attr-defined]
+    domain = argument.domain if argument.domain is not None else argument.type.rank
     return Array(value, argument.array_kind, domain, (), argument.offset, origin, argument.value)

@@ -75,7 +75,7 @@ def _static_compound(walker: Walker, iterated: Iteration, node: ast.AST) -> list
         return [Sequence([Static(start + position), item]) for position, item in enumerate(lists[0])]  # type: ignore[arg-type]
     if iterated.kind == "reversed":
         return list(reversed(lists[0]))  # type: ignore[arg-type]
-    return [Sequence(list(row)) for row in zip(*lists)]  # type: ignore[arg-type]
+    return [Sequence(list(row)) for row in zip(*lists)]
 
 
 def _vector_items(walker: Walker, part: Binding) -> list[Binding] | None:

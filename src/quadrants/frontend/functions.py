@@ -226,7 +226,7 @@ def _own(walker: Walker, entry: tuple[Any, Any, Binding]) -> Value:
 
 
 def _lambda_body(walker: Walker, node: ast.Lambda) -> None:
-    from quadrants.frontend.expressions import evaluate
+    from quadrants.frontend.dispatch import evaluate
     from quadrants.frontend.statements import record_return
 
     record_return(walker, evaluate(walker, node.body), node)

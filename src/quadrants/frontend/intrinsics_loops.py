@@ -98,7 +98,7 @@ def as_static(walker: Walker, binding: Binding, node: ast.AST) -> Binding:
                     else items
                     if len(inner.parts) > 1
                     else [item.items[0] for item in items]
-                )  # type: ignore[arg-type,attr-defined]
+                )
         found = static_items(walker, _static_parts(binding), node)
         if found is not None:
             return Sequence(found)

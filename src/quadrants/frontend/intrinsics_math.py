@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from quadrants.errors import QuadrantsTypeError
-from quadrants.frontend import numbers
+from quadrants.frontend import numbers, operators
 from quadrants.frontend.calls import Arguments
 from quadrants.frontend.intrinsic_table import Handler, intrinsic, is_given, named_dtype
 from quadrants.frontend.values import Binding, Run, Sequence, Static, is_number
@@ -159,13 +159,13 @@ def _is_finite(walker: Walker, arguments: Arguments, node: ast.AST) -> Run:
 @intrinsic("pow", python=(builtins.pow, math.pow, np.power))
 def _pow(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
     base, exponent = arguments.take(walker, node, ("base", "exponent"))
-    return numbers.binary(walker, "pow", base, exponent, node)
+    return operators.binary(walker, "pow", base, exponent, node)
 
 
 @intrinsic(python=(builtins.divmod,))
 def _divmod(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
     left, right = arguments.take(walker, node, ("a", "b"))
-    return Sequence([numbers.binary(walker, kind, left, right, node) for kind in ("floordiv", "mod")])
+    return Sequence([operators.binary(walker, kind, left, right, node) for kind in ("floordiv", "mod")])
 
 
 @intrinsic(python=(math.fmod, np.fmod))
@@ -226,7 +226,7 @@ def _sum(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
         from quadrants.frontend.assign import unpacked
 
         for item in unpacked(walker, operand, node):
-            total = numbers.binary(walker, "add", total, item, node)
+            total = operators.binary(walker, "add", total, item, node)
         return total
     run = numbers.to_run(walker, operand, node)
     if not shape_of(run.type):
@@ -237,7 +237,7 @@ def _sum(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
             hint="loop over an array and add up: `s += x[i]`",
         )
     return (
-        numbers.binary(walker, "add", total, Run(walker.builder.emit("reduce_add", run.value), run.weak), node)
+        operators.binary(walker, "add", total, Run(walker.builder.emit("reduce_add", run.value), run.weak), node)
         if start
         else Run(walker.builder.emit("reduce_add", run.value), run.weak)
     )
@@ -255,7 +255,7 @@ def _quantifier(op: str, reduction: str) -> Handler:
                 if type(result) is Static:
                     result = test if result.value == (op == "bit_and") else result
                 else:
-                    result = numbers.binary(walker, op, result, test, node)
+                    result = operators.binary(walker, op, result, test, node)
             return result
         run = numbers.to_run(walker, operand, node)
         truths = walker.builder.cast(run.value, u1)
@@ -271,7 +271,7 @@ intrinsic(python=(builtins.all, np.all))(_quantifier("bit_and", "reduce_and"))
 def _scaled(factor: float) -> Handler:
     def handler(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
         (operand,) = arguments.take(walker, node, ("x",))
-        return numbers.binary(walker, "mul", numbers.as_float(walker, operand, node), Static(factor), node)
+        return operators.binary(walker, "mul", numbers.as_float(walker, operand, node), Static(factor), node)
 
     return handler
 
@@ -289,4 +289,4 @@ def _logarithm(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
     if not base:
         return logarithm
     other = numbers.as_float(walker, base[0], node)
-    return numbers.divide(walker, logarithm, Run(walker.builder.emit("log", other.value), other.weak), node)
+    return operators.divide(walker, logarithm, Run(walker.builder.emit("log", other.value), other.weak), node)

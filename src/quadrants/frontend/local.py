@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from quadrants.frontend import numbers
-from quadrants.frontend.expressions import evaluate
+from quadrants.frontend.dispatch import evaluate
 from quadrants.frontend.merge import Path, append_yield, merge_names, rebuild_sequences, same_static
 from quadrants.frontend.scan import annotate_liveness, contains_return, leaves, names_in
 from quadrants.frontend.source import FunctionSource
@@ -84,7 +84,7 @@ def _inner_walker(walker: Walker, definition: ast.FunctionDef | ast.Lambda, owne
         setattr(inner, slot, getattr(walker, slot))
     depth, around = 0, walker
     while around is not None:
-        depth, around = depth + 1, around.outer  # type: ignore[assignment]
+        depth, around = depth + 1, around.outer
     if depth > DEPTH_LIMIT:
         raise walker.error(
             node, "nested functions cannot call themselves", hint="define the function at the top of the file"
@@ -100,7 +100,7 @@ def _inner_walker(walker: Walker, definition: ast.FunctionDef | ast.Lambda, owne
 
 def _tail(walker: Walker, statements: list[ast.stmt], definition: ast.FunctionDef) -> Binding | None:
     """Walks statements in tail position; the value returned, None where control falls off the end."""
-    from quadrants.frontend.statements import walk
+    from quadrants.frontend.dispatch import walk
 
     for position, statement in enumerate(statements):
         walker.at(statement)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from quadrants.errors import QuadrantsTypeError
-from quadrants.frontend import numbers
+from quadrants.frontend import numbers, operators
 from quadrants.frontend.calls import Arguments
 from quadrants.frontend.values import Array, Binding, BoundMethod, Run, Sequence, Slot, Static
 from quadrants.ir.types import matrix_type, scalar_of, shape_of
@@ -64,7 +64,7 @@ def _array_member(walker: Walker, base: Array, name: str, node: ast.AST) -> Bind
     if name == "size":
         size: Binding = Static(1)
         for axis in range(done, base.domain):
-            size = numbers.binary(walker, "mul", size, axis_size(walker, base, axis), node)
+            size = operators.binary(walker, "mul", size, axis_size(walker, base, axis), node)
         return size
     if base.is_view and base.indexed and name in _METHODS:
         method = _METHODS[name]
@@ -166,7 +166,7 @@ def _norm(walker: Walker, run: Run, arguments: Arguments, node: ast.AST) -> Bind
     eps = _eps(walker, arguments, node)
     square: Binding = _norm_sqr(walker, numbers.as_float(walker, run, node), arguments, node)
     if eps is not None:
-        square = numbers.binary(walker, "add", square, eps, node)
+        square = operators.binary(walker, "add", square, eps, node)
     value = numbers.to_run(walker, square, node)
     return Run(walker.builder.emit("sqrt", value.value), value.weak)
 
@@ -176,7 +176,7 @@ def _norm_inv(walker: Walker, run: Run, arguments: Arguments, node: ast.AST) -> 
     eps = _eps(walker, arguments, node)
     square: Binding = _norm_sqr(walker, numbers.as_float(walker, run, node), arguments, node)
     if eps is not None:
-        square = numbers.binary(walker, "add", square, eps, node)
+        square = operators.binary(walker, "add", square, eps, node)
     value = numbers.to_run(walker, square, node)
     return Run(walker.builder.emit("rsqrt", value.value), value.weak)
 
@@ -186,8 +186,8 @@ def _normalized(walker: Walker, run: Run, arguments: Arguments, node: ast.AST) -
     eps = _eps(walker, arguments, node)
     length = _norm(walker, run, Arguments([], {}, []), node)
     if eps is not None:
-        length = numbers.binary(walker, "add", length, eps, node)
-    return numbers.divide(walker, run, length, node)
+        length = operators.binary(walker, "add", length, eps, node)
+    return operators.divide(walker, run, length, node)
 
 
 @_method("transpose")

@@ -1,9 +1,7 @@
-"""Numbers by the language's rules: weak and typed, joins, coercions, and the arithmetic operators over all bindings."""
+"""Numbers by the language's rules: weak and typed, joins, coercions, truth, and what bindings are called in messages."""
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -104,7 +102,7 @@ def to_run(walker: Walker, binding: Binding, node: ast.AST) -> Run:
 
 
 def _value_hint(binding: Binding) -> str:
-    if type(binding) is Static and binding.value is None:  # type: ignore[attr-defined]
+    if type(binding) is Static and binding.value is None:
         return "a function that is used as a value must return one on every path"
     return ""
 
@@ -141,11 +139,11 @@ def join(walker: Walker, left: tuple[ScalarType, bool], right: tuple[ScalarType,
     return (walker.default_float, False) if a.is_float and not b.is_float else (b, False)
 
 
-def _facts(run: Run) -> tuple[ScalarType, bool]:
+def facts_of(run: Run) -> tuple[ScalarType, bool]:
     return scalar_of(run.value.type), run.weak
 
 
-def _read(walker: Walker, binding: Binding, node: ast.AST) -> tuple[Run | None, tuple[ScalarType, bool]]:
+def read(walker: Walker, binding: Binding, node: ast.AST) -> tuple[Run | None, tuple[ScalarType, bool]]:
     """The binding as a run-time value with its type and weakness; None for a number, which `coerce` makes of the type
     that is wanted."""
     if type(binding) is Static and is_number(binding.value):
@@ -166,7 +164,7 @@ def convert(walker: Walker, binding: Binding, type_: Type, node: ast.AST) -> Val
     """The binding as a value of exactly that type: cast, and scalars spread over a matrix; the shapes must fit."""
     if type(binding) is Sequence and shape_of(type_):
         binding = sequence_to_matrix(walker, binding, node, scalar_of(type_))
-    value = coerce(walker, binding, _read(walker, binding, node)[0], scalar_of(type_))
+    value = coerce(walker, binding, read(walker, binding, node)[0], scalar_of(type_))
     if value.type is type_:
         return value
     if not shape_of(value.type):
@@ -214,9 +212,9 @@ def sequence_to_matrix(walker: Walker, sequence: Sequence, node: ast.AST, scalar
         )
     weak = False
     if scalar is None:
-        facts = _facts(rows[0])
+        facts = facts_of(rows[0])
         for row in rows[1:]:
-            facts = join(walker, facts, _facts(row))
+            facts = join(walker, facts, facts_of(row))
         scalar, weak = facts
         if scalar is u1 and weak:
             scalar = walker.default_int
@@ -232,21 +230,21 @@ def meet(
     walker: Walker, left: Binding, right: Binding, node: ast.AST, arithmetic: bool = True
 ) -> tuple[Value, Value, bool]:
     """Two operands brought to one type (see semantics: Numbers) and one shape; and whether the result is weak."""
-    (a, facts_a), (b, facts_b) = _read(walker, left, node), _read(walker, right, node)
+    (a, facts_a), (b, facts_b) = read(walker, left, node), read(walker, right, node)
     if facts_a == facts_b and a is not None and b is not None and facts_a[0] is not u1:
-        return *_shaped(walker, a.value, b.value, node), facts_a[1]
+        return *shaped(walker, a.value, b.value, node), facts_a[1]
     if arithmetic:
-        facts_a, facts_b = _counted(walker, facts_a), _counted(walker, facts_b)
+        facts_a, facts_b = counted(walker, facts_a), counted(walker, facts_b)
     scalar, weak = join(walker, facts_a, facts_b)
-    return *_shaped(walker, coerce(walker, left, a, scalar), coerce(walker, right, b, scalar), node), weak
+    return *shaped(walker, coerce(walker, left, a, scalar), coerce(walker, right, b, scalar), node), weak
 
 
-def _counted(walker: Walker, facts: tuple[ScalarType, bool]) -> tuple[ScalarType, bool]:
+def counted(walker: Walker, facts: tuple[ScalarType, bool]) -> tuple[ScalarType, bool]:
     """Truth values count as weak integers in arithmetic."""
     return (walker.default_int, True) if facts[0] is u1 else facts
 
 
-def _shaped(walker: Walker, a: Value, b: Value, node: ast.AST) -> tuple[Value, Value]:
+def shaped(walker: Walker, a: Value, b: Value, node: ast.AST) -> tuple[Value, Value]:
     if a.type is b.type:
         return a, b
     if not shape_of(a.type):
@@ -264,187 +262,10 @@ def _shaped(walker: Walker, a: Value, b: Value, node: ast.AST) -> tuple[Value, V
 
 def as_float(walker: Walker, binding: Binding, node: ast.AST) -> Run:
     """A float operand: integers become the default float, weak ones a weak float."""
-    run, (scalar, weak) = _read(walker, binding, node)
+    run, (scalar, weak) = read(walker, binding, node)
     if scalar.is_float:
         return run or to_run(walker, binding, node)
     return Run(coerce(walker, binding, run, walker.default_float), weak or scalar is u1)
-
-
-_FOLD: dict[str, Callable[[Any, Any], Any]] = {
-    "add": operator.add,
-    "sub": operator.sub,
-    "mul": operator.mul,
-    "div": operator.truediv,
-    "floordiv": operator.floordiv,
-    "mod": operator.mod,
-    "pow": operator.pow,
-    "bit_and": operator.and_,
-    "bit_or": operator.or_,
-    "bit_xor": operator.xor,
-    "shl": operator.lshift,
-    "shr": operator.rshift,
-    "matmul": operator.matmul,
-    "eq": operator.eq,
-    "ne": operator.ne,
-    "lt": operator.lt,
-    "le": operator.le,
-    "gt": operator.gt,
-    "ge": operator.ge,
-}
-_BITS = frozenset({"bit_and", "bit_or", "bit_xor"})
-
-
-def fold(kind: str, left: Any, right: Any) -> Static | None:
-    """The operator on two static objects by Python itself; None where Python raises and the kernel has a meaning."""
-    try:
-        with np.errstate(all="ignore"):
-            return Static(_FOLD[kind](left, right))
-    except (ZeroDivisionError, OverflowError, ValueError, TypeError):
-        return None
-
-
-def binary(walker: Walker, kind: str, left: Binding, right: Binding, node: ast.AST) -> Binding:
-    """`left kind right` for an arithmetic or bit operator."""
-    if type(left) is Static and type(right) is Static:
-        folded = fold(kind, left.value, right.value)
-        if folded is not None and type(folded.value) is not complex:
-            walker.compilation.evaluated(left.value, right.value)
-            return folded
-    if type(left) is Sequence or type(right) is Sequence:
-        joined = _sequence_operator(kind, left, right)
-        if joined is not None:
-            return joined
-    if kind == "matmul":
-        return matmul(walker, left, right, node)
-    if kind == "div":
-        return divide(walker, left, right, node)
-    if kind == "pow":
-        return power(walker, left, right, node)
-    a, b, weak = meet(walker, left, right, node, arithmetic=kind not in _BITS)
-    if kind in _BITS or kind in ("shl", "shr"):
-        _require_integers(walker, kind, a, b, node)
-    return Run(walker.builder.emit(kind, a, b), weak)
-
-
-def _require_integers(walker: Walker, kind: str, a: Value, b: Value, node: ast.AST) -> None:
-    if scalar_of(a.type).is_float:
-        raise walker.error(
-            node,
-            f"'{kind}' takes integers",
-            found=f"{a.type} and {b.type}",
-            hint="convert with int(x) or qd.cast(x, qd.i32)",
-            kind=QuadrantsTypeError,
-        )
-
-
-def _sequence_operator(kind: str, left: Binding, right: Binding) -> Binding | None:
-    """Tuples and lists: + joins, * repeats; everything else treats them as vectors."""
-    if kind == "add":
-        a, b = _as_items(left), _as_items(right)
-        if a is not None and b is not None:
-            return Sequence([*a, *b], isinstance(left, Sequence) and left.is_list)
-    if kind == "mul" and isinstance(left, Sequence) and isinstance(right, Static) and type(right.value) is int:
-        return Sequence(left.items * right.value, left.is_list)
-    return None
-
-
-def _as_items(binding: Binding) -> list[Binding] | None:
-    if isinstance(binding, Sequence):
-        return binding.items
-    if isinstance(binding, Static) and isinstance(binding.value, (tuple, list)):
-        return [Static(item) for item in binding.value]
-    return None
-
-
-def divide(walker: Walker, left: Binding, right: Binding, node: ast.AST) -> Run:
-    """True division: integers give the default float."""
-    (a, facts_a), (b, facts_b) = _read(walker, left, node), _read(walker, right, node)
-    scalar, weak = join(walker, _counted(walker, facts_a), _counted(walker, facts_b))
-    if not scalar.is_float:
-        scalar = walker.default_float
-    x, y = _shaped(walker, coerce(walker, left, a, scalar), coerce(walker, right, b, scalar), node)
-    return Run(walker.builder.emit("div", x, y), weak)
-
-
-def power(walker: Walker, left: Binding, right: Binding, node: ast.AST) -> Run:
-    """`left ** right`: small static exponents by multiplication; an integer to a static negative power is a float."""
-    exponent = right.value if type(right) is Static and is_number(right.value) else None
-    base = to_run(walker, left, node)
-    if exponent is not None and float(exponent).is_integer():
-        if exponent < 0 and not scalar_of(base.type).is_float:
-            base = Run(coerce(walker, left, base, walker.default_float), base.weak)
-            left = base
-        if type(exponent) is int and 0 <= abs(exponent) <= 8:
-            return _small_power(walker, _counted_run(walker, base), exponent)
-    a, b, weak = meet(walker, left, right, node)
-    return Run(walker.builder.emit("pow", a, b), weak)
-
-
-def _counted_run(walker: Walker, run: Run) -> Run:
-    return Run(walker.builder.cast(run.value, walker.default_int), True) if scalar_of(run.type) is u1 else run
-
-
-def _small_power(walker: Walker, base: Run, exponent: int) -> Run:
-    builder = walker.builder
-    if exponent == 0:
-        return Run(builder.constant(1, base.type), base.weak)
-    square, count, result = base.value, abs(exponent), None
-    while count:
-        if count & 1:
-            result = square if result is None else builder.emit("mul", result, square)
-        count >>= 1
-        if count:
-            square = builder.emit("mul", square, square)
-    assert result is not None
-    return Run(result if exponent > 0 else builder.emit("div", builder.constant(1, base.type), result), base.weak)
-
-
-def matmul(walker: Walker, left: Binding, right: Binding, node: ast.AST) -> Run:
-    a, b = to_run(walker, left, node), to_run(walker, right, node)
-    scalar, weak = join(walker, _counted(walker, _facts(a)), _counted(walker, _facts(b)))
-    x, y = coerce(walker, left, a, scalar), coerce(walker, right, b, scalar)
-    shape_x, shape_y = shape_of(x.type), shape_of(y.type)
-    if not shape_x or not shape_y or shape_x[-1] != shape_y[0]:
-        raise walker.error(
-            node,
-            "these do not multiply as matrices",
-            found=f"{x.type} @ {y.type}",
-            expected="(n, k) @ (k, m), (n, k) @ (k,) or (k,) @ (k, m)",
-            kind=QuadrantsTypeError,
-        )
-    if len(shape_x) == 1 and len(shape_y) == 1:
-        return Run(walker.builder.emit("reduce_add", walker.builder.emit("mul", x, y)), weak)
-    return Run(walker.builder.emit("matmul", x, y), weak)
-
-
-def compare(walker: Walker, kind: str, left: Binding, right: Binding, node: ast.AST) -> Binding:
-    """One comparison; u1, elementwise on vectors."""
-    if type(left) is Static and type(right) is Static:
-        folded = fold(kind, left.value, right.value)
-        if folded is not None:
-            walker.compilation.evaluated(left.value, right.value)
-            return folded
-    if isinstance(left, (Sequence, Static)) and isinstance(right, (Sequence, Static)) and kind in ("eq", "ne"):
-        a, b = _as_items(left), _as_items(right)
-        if a is not None and b is not None and len(a) != len(b):
-            return Static(kind == "ne")
-    a, b, _ = meet(walker, left, right, node, arithmetic=False)
-    return Run(walker.builder.emit(kind, a, b))
-
-
-def negate(walker: Walker, operand: Binding, node: ast.AST) -> Binding:
-    if type(operand) is Static and (is_number(operand.value) or isinstance(operand.value, np.generic)):
-        return Static(-operand.value)
-    run = _counted_run(walker, to_run(walker, operand, node))
-    return Run(walker.builder.emit("neg", run.value), run.weak)
-
-
-def invert(walker: Walker, operand: Binding, node: ast.AST) -> Binding:
-    if type(operand) is Static and isinstance(operand.value, (int, np.generic)):
-        return Static(~operand.value)
-    run = to_run(walker, operand, node)
-    _require_integers(walker, "~", run.value, run.value, node)
-    return Run(walker.builder.emit("bit_not", run.value), run.weak)
 
 
 def truth(walker: Walker, binding: Binding, node: ast.AST) -> Binding:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from quadrants.frontend import numbers
 from quadrants.frontend.calls import Arguments
-from quadrants.frontend.expressions import evaluate
+from quadrants.frontend.dispatch import evaluate
 from quadrants.frontend.values import Binding, Formatted, Sequence, Static
 from quadrants.ir.nodes import Value
 from quadrants.ir.types import shape_of

@@ -156,7 +156,7 @@ def _shape(walker: Walker, bindings: list[Binding], node: ast.AST) -> Any:
             parts = tuple(
                 _shape(walker, [binding.items[position] for binding in bindings], node)
                 for position in range(lengths.pop())
-            )  # type: ignore[attr-defined]
+            )
             return ("sequence", parts, first.is_list, first.names)  # type: ignore[attr-defined]
     try:
         type_, weak = unify(walker, bindings, node) if len(bindings) > 1 else value_facts(walker, first, node)

@@ -3,61 +3,23 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from quadrants.frontend import numbers, protocol
 from quadrants.frontend.assign import assign, augmented
-from quadrants.frontend.expressions import evaluate, expression_text
-from quadrants.frontend.loops import for_statement, leave_loop, while_statement
+from quadrants.frontend.dispatch import evaluate, register_branch, statement, walk
+from quadrants.frontend.displays import expression_text
 from quadrants.frontend.merge import Path, append_yield, merge_names, rebuild_sequences
 from quadrants.frontend.returns import UNREACHABLE
-from quadrants.frontend.scan import assigned_names, contains_return, leaves, touched_names
+from quadrants.frontend.scan import assigned_names, touched_names
 from quadrants.frontend.values import Binding, Run, Static
-from quadrants.frontend.walker import Exit, Unknown
+from quadrants.frontend.walker import Exit
 from quadrants.ir.nodes import Block, Op
 
 if TYPE_CHECKING:
     from quadrants.frontend.walker import Walker
 
 __all__ = ["function_body", "walk"]
-
-
-def walk(walker: Walker, statements: list[ast.stmt]) -> bool:
-    for position, statement in enumerate(statements):
-        handler = STATEMENTS.get(type(statement))
-        if handler is None:
-            raise _unsupported(walker, statement)
-        walker.builder.location = None
-        walker.at(statement)
-        try:
-            if isinstance(statement, ast.If) and _splits(walker, statement):
-                return _if_with_rest(walker, statement, statements[position + 1 :])
-            if handler(walker, statement):
-                return True
-        except Unknown:
-            return True
-    return False
-
-
-def _unsupported(walker: Walker, statement: ast.stmt) -> Exception:
-    name, hint = _NOT_IN_KERNELS.get(type(statement).__name__, (type(statement).__name__, ""))
-    return walker.error(statement, f"{name} is not supported in a kernel", hint=hint)
-
-
-_NOT_IN_KERNELS = {
-    "Try": ("`try`", "test for the case before it happens; `assert` checks in debug mode"),
-    "TryStar": ("`try`", "test for the case before it happens"),
-    "Raise": ("`raise`", "use `assert condition, message`, which is active in debug mode"),
-    "With": ("`with`", "call what it does directly"),
-    "Import": ("`import`", "import at the top of the file"),
-    "ImportFrom": ("`import`", "import at the top of the file"),
-    "ClassDef": ("`class`", "define the class outside"),
-    "AsyncFunctionDef": ("`async`", "kernels run at once"),
-    "Delete": ("`del`", "just stop using the name"),
-    "Match": ("`match`", "use `if` and `elif`"),
-    "Nonlocal": ("`nonlocal`", "return the new value"),
-}
 
 
 def function_body(walker: Walker, statements: list[ast.stmt]) -> None:
@@ -80,6 +42,7 @@ def record_unreachable(walker: Walker) -> None:
 # Simple statements.
 
 
+@statement(ast.Expr)
 def _expression(walker: Walker, node: ast.Expr) -> bool:
     if isinstance(node.value, ast.Constant):
         return False
@@ -87,10 +50,12 @@ def _expression(walker: Walker, node: ast.Expr) -> bool:
     return False
 
 
+@statement(ast.Pass)
 def _pass(walker: Walker, node: ast.Pass) -> bool:
     return False
 
 
+@statement(ast.Assign)
 def _assign(walker: Walker, node: ast.Assign) -> bool:
     binding = evaluate(walker, node.value)
     for target in node.targets:
@@ -98,6 +63,7 @@ def _assign(walker: Walker, node: ast.Assign) -> bool:
     return False
 
 
+@statement(ast.AnnAssign)
 def _annotated(walker: Walker, node: ast.AnnAssign) -> bool:
     walker.compilation.annotated_local(walker)
     if node.value is None:
@@ -123,26 +89,41 @@ def _annotation_scalar(walker: Walker, found: Any) -> Any:
     return found.scalar if found.kind in ("scalar", "matrix") else None
 
 
+@statement(ast.AugAssign)
 def _augmented(walker: Walker, node: ast.AugAssign) -> bool:
     augmented(walker, node)
     return False
 
 
+@statement(ast.Return)
 def _return(walker: Walker, node: ast.Return) -> bool:
     record_return(walker, Static(None) if node.value is None else evaluate(walker, node.value), node)
     return True
 
 
+def _leave_loop(walker: Walker, kind: str, node: ast.stmt) -> None:
+    """`break` or `continue`: an exit of the innermost loop, with the names as they are."""
+    loop = walker.loops[-1]
+    if loop.is_static:
+        walker.env["$left"] = Static(kind)
+    if kind == "break" and loop.flag:
+        walker.env[loop.flag] = Static(True)
+    loop.exits.append(Exit(kind, walker.builder.block, dict(walker.env), walker.builder.location))
+
+
+@statement(ast.Break)
 def _break(walker: Walker, node: ast.stmt) -> bool:
-    leave_loop(walker, "break", node)
+    _leave_loop(walker, "break", node)
     return True
 
 
+@statement(ast.Continue)
 def _continue(walker: Walker, node: ast.stmt) -> bool:
-    leave_loop(walker, "continue", node)
+    _leave_loop(walker, "continue", node)
     return True
 
 
+@statement(ast.Assert)
 def _assert(walker: Walker, node: ast.Assert) -> bool:
     if not walker.compilation.debug:
         return False
@@ -157,6 +138,7 @@ def _assert(walker: Walker, node: ast.Assert) -> bool:
     return False
 
 
+@statement(ast.FunctionDef)
 def _nested_function(walker: Walker, node: ast.FunctionDef) -> bool:
     from quadrants.frontend.calls import LocalFunction
 
@@ -164,6 +146,7 @@ def _nested_function(walker: Walker, node: ast.FunctionDef) -> bool:
     return False
 
 
+@statement(ast.Global, ast.Nonlocal)
 def _global(walker: Walker, node: ast.Global) -> bool:
     raise walker.error(
         node, "a kernel cannot assign global names", hint="write to a field or an array, or return the value"
@@ -173,19 +156,12 @@ def _global(walker: Walker, node: ast.Global) -> bool:
 # Conditions.
 
 
+@statement(ast.If)
 def _if(walker: Walker, node: ast.If) -> bool:
     return _branch(walker, node, [])
 
 
-def _splits(walker: Walker, node: ast.If) -> bool:
-    """Whether the rest of the block goes into the branch that stays: early returns of functions, outside loops."""
-    if walker.is_kernel and walker.outer is None:
-        return False
-    if walker.loops or not (contains_return(node.body) or contains_return(node.orelse)):
-        return False
-    return leaves(node.body) or leaves(node.orelse)
-
-
+@register_branch
 def _if_with_rest(walker: Walker, node: ast.If, rest: list[ast.stmt]) -> bool:
     return _branch(walker, node, rest)
 
@@ -210,11 +186,11 @@ def _branch(walker: Walker, node: ast.If, rest: list[ast.stmt]) -> bool:
         paths.append(path)
         ended.append(done)
     walker.env = env
-    _close_branches(walker, node, condition, paths, ended, location, bool(rest))
+    close_branches(walker, node, condition, paths, ended, location, bool(rest))
     return all(ended)
 
 
-def _close_branches(
+def close_branches(
     walker: Walker, node: ast.If, condition: Any, paths: list[Path], ended: list[bool], location: Any, has_rest: bool
 ) -> None:
     """Emits the `if` and binds the names that leave it. A branch that ended (return, break, continue) has its
@@ -259,22 +235,3 @@ def _back_to_memory(walker: Walker, names: list[str], node: ast.AST) -> None:
     for name in names:
         if name in walker.memory:
             walker.bind(name, walker.env[name], node)
-
-
-STATEMENTS: dict[type, Callable[[Any, Any], bool]] = {
-    ast.Expr: _expression,
-    ast.Pass: _pass,
-    ast.Assign: _assign,
-    ast.AnnAssign: _annotated,
-    ast.AugAssign: _augmented,
-    ast.Return: _return,
-    ast.Break: _break,
-    ast.Continue: _continue,
-    ast.Assert: _assert,
-    ast.FunctionDef: _nested_function,
-    ast.Global: _global,
-    ast.Nonlocal: _global,
-    ast.If: _if,
-    ast.For: for_statement,
-    ast.While: while_statement,
-}

@@ -1,0 +1,151 @@
+"""Displays and what else makes values: tuples, lists, comprehensions, lambdas, calls, texts."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from quadrants.frontend import numbers
+from quadrants.frontend.dispatch import evaluate, expression
+from quadrants.frontend.expressions import settled
+from quadrants.frontend.values import Binding, Iteration, Sequence, Static
+from quadrants.ir.nodes import Value
+
+if TYPE_CHECKING:
+    from quadrants.frontend.walker import Walker
+
+__all__ = ["expression_text"]
+
+
+@expression(ast.Tuple)
+def _tuple(walker: Walker, node: ast.Tuple) -> Binding:
+    return Sequence(_elements(walker, node.elts))
+
+
+@expression(ast.List)
+def _list(walker: Walker, node: ast.List) -> Binding:
+    return Sequence(_elements(walker, node.elts), is_list=True)
+
+
+def _elements(walker: Walker, nodes: list[ast.expr]) -> list[Binding]:
+    from quadrants.frontend.assign import unpacked
+
+    items: list[Binding] = []
+    for part in nodes:
+        if isinstance(part, ast.Starred):
+            items.extend(unpacked(walker, evaluate(walker, part.value), part))
+        else:
+            items.append(settled(walker, evaluate(walker, part), part))
+    return items
+
+
+@expression(ast.ListComp, ast.GeneratorExp)
+def _comprehension(walker: Walker, node: ast.ListComp | ast.GeneratorExp) -> Binding:
+    """Comprehensions over static ranges: a list of values."""
+    from quadrants.frontend.assign import assign
+    from quadrants.frontend.domains import static_items, static_product
+
+    items: list[Binding] = []
+
+    def run(generators: list[ast.comprehension]) -> None:
+        if not generators:
+            items.append(settled(walker, evaluate(walker, node.elt), node.elt))
+            return
+        generator = generators[0]
+        iterated = evaluate(walker, generator.iter)
+        if type(iterated) is Iteration:
+            iterated = _static_range(iterated) or (
+                Sequence(found)
+                if (found := static_product(iterated) if iterated.kind == "ndrange" else None) is not None
+                else iterated
+            )
+        found_items = static_items(walker, iterated, generator.iter)
+        if found_items is None:
+            raise walker.error(
+                generator.iter,
+                "a comprehension in a kernel runs over what is known at compile time",
+                found=numbers.describe(iterated),
+                hint="write a loop",
+            )
+        for item in found_items:
+            assign(walker, generator.target, item)
+            conditions = [numbers.truth(walker, evaluate(walker, test), test) for test in generator.ifs]
+            if any(type(condition) is not Static for condition in conditions):
+                raise walker.error(node, "the condition of a comprehension must be known at compile time")
+            if all(condition.value for condition in conditions):  # type: ignore[attr-defined]
+                run(generators[1:])
+
+    before = walker.env
+    walker.env = dict(before)
+    run(node.generators)
+    walker.env = before
+    return Sequence(items, is_list=True)
+
+
+def _static_range(iteration: Iteration) -> Binding | None:
+    if iteration.kind == "range" and all(type(part) is Static for part in iteration.parts):
+        return Static(range(*[part.value for part in iteration.parts]))
+    return None
+
+
+@expression(ast.Dict)
+def _dictionary(walker: Walker, node: ast.Dict) -> Binding:
+    keys = [evaluate(walker, key) if key is not None else None for key in node.keys]
+    values = [evaluate(walker, value) for value in node.values]
+    if all(type(key) is Static for key in keys) and all(type(value) is Static for value in values):
+        return Static({key.value: value.value for key, value in zip(keys, values)})  # type: ignore[union-attr,attr-defined]
+    raise walker.error(node, "a dictionary in a kernel holds static values only", hint="use a tuple or a dataclass")
+
+
+@expression(ast.NamedExpr)
+def _named(walker: Walker, node: ast.NamedExpr) -> Binding:
+    binding = evaluate(walker, node.value)
+    walker.bind(node.target.id, binding, node)
+    return walker.env[node.target.id]
+
+
+@expression(ast.Lambda)
+def _lambda(walker: Walker, node: ast.Lambda) -> Binding:
+    from quadrants.frontend.calls import LocalFunction
+
+    return LocalFunction(node, walker)
+
+
+@expression(ast.Call)
+def _call(walker: Walker, node: ast.Call) -> Binding:
+    from quadrants.frontend.calls import call
+
+    return call(walker, node)
+
+
+@expression(ast.JoinedStr)
+def _formatted(walker: Walker, node: ast.JoinedStr) -> Binding:
+    from quadrants.frontend.printing import formatted
+
+    return formatted(walker, node)
+
+
+def expression_text(walker: Walker, node: ast.expr) -> tuple[str, list[Value]]:
+    """A message: its text with {} for the run-time values, and these."""
+    if not isinstance(node, ast.JoinedStr):
+        binding = evaluate(walker, node)
+        if type(binding) is Static:
+            walker.compilation.evaluated(binding.value)
+            return str(binding.value), []
+        return "{}", [numbers.to_run(walker, binding, node).value]
+    text, values = [], []
+    for part in node.values:
+        if isinstance(part, ast.Constant):
+            text.append(str(part.value).replace("{", "{{").replace("}", "}}"))
+            continue
+        assert isinstance(part, ast.FormattedValue)
+        binding = evaluate(walker, part.value)
+        spec = "" if part.format_spec is None else expression_text(walker, part.format_spec)[0]
+        if type(binding) is Static:
+            walker.compilation.evaluated(binding.value)
+            shown = format(binding.value, spec)
+            text.append(shown.replace("{", "{{").replace("}", "}}"))
+            continue
+        text.append("{:" + spec + "}" if spec else "{}")
+        values.append(numbers.to_run(walker, binding, part).value)
+    return "".join(text), values

@@ -1,0 +1,247 @@
+"""Loops: what they run over, names carried through them, static unrolling, `break`, `continue`, `else`."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Any
+
+from quadrants.errors import QuadrantsIndexError
+from quadrants.frontend import numbers
+from quadrants.frontend.assign import assign
+from quadrants.frontend.carried import (
+    Carry,
+    bind_results,
+    carried_names,
+    close_exits,
+    initial_values,
+    new_names,
+    walk_body,
+    widened_types,
+)
+from quadrants.frontend.dispatch import evaluate, statement, walk
+from quadrants.frontend.domains import Domain
+from quadrants.frontend.merge import (
+    NoUnion,
+    append_yield,
+    convert_to,
+    unify,
+)
+from quadrants.frontend.scan import assigned_names
+from quadrants.frontend.values import Binding, Run, Sequence, Static
+from quadrants.frontend.walker import Exit
+from quadrants.ir.nodes import Block, Op
+from quadrants.ir.types import Type, i64
+
+if TYPE_CHECKING:
+    from quadrants.frontend.walker import Walker
+
+__all__ = ["if_run", "run_time_for", "while_statement", "with_else"]
+
+
+def with_else(walker: Walker, node: ast.For | ast.While, emit: Any) -> bool:
+    """A loop and its `else`, which runs unless `break` left the loop."""
+    if not node.orelse:
+        return emit("")
+    flag = f"$broke{node.lineno}.{node.col_offset}"
+    walker.env[flag] = Static(False)
+    emit(flag)
+    left = walker.env.pop(flag, Static(False))
+    stayed = Run(walker.builder.emit("bit_not", numbers.to_run(walker, left, node).value))
+    branch = ast.If(test=ast.Constant(value=True), body=node.orelse, orelse=[])
+    ast.copy_location(branch, node)
+    branch._live_out = node._live_out  # type: ignore[union-attr,attr-defined]
+    return if_run(walker, branch, stayed, walk)
+
+
+def if_run(walker: Walker, node: ast.If, condition: Run, walk: Any) -> bool:
+    from quadrants.frontend.merge import Path
+    from quadrants.frontend.statements import close_branches
+
+    env = walker.env
+    paths = [Path(Block(), dict(env)), Path(Block(), dict(env))]
+    walker.env = paths[0].env
+    with walker.inside(paths[0].block):
+        done = walk(walker, node.body)
+    paths[0].env = walker.env
+    walker.env = env
+    close_branches(walker, node, condition, paths, [done, False], walker.builder.location, False)
+    return False
+
+
+# Run-time loops.
+
+
+def run_time_for(walker: Walker, node: ast.For, domain: Domain, config: dict[str, Any], flag: str) -> bool:
+    location = walker.builder.location
+    targets = target_names(node.target)
+    known: dict[str, tuple[Type, bool]] = {}
+    returns = len(walker.returns)
+    while True:
+        del walker.returns[returns:]
+        carry = carried_names(walker, node, known, targets, flag)
+        inits = initial_values(walker, carry, node)
+        body = Block((i64,) * domain.rank + tuple(type_ for type_, _ in carry.types))
+        exits, env, early = walk_body(
+            walker, node, body, carry, domain.rank, flag, lambda body=body: _bind_targets(walker, node, domain, body)
+        )
+        widened = early or widened_types(walker, carry, exits, env, node)
+        if not widened:
+            break
+        known.update(widened)
+    # A target that the body assigns, or that `break` leaves behind, leaves the loop as any other name does.
+    breaks = any(exit_.kind == "break" for exit_ in exits)
+    escaping = targets if breaks else targets & set(assigned_names(node.body, node))
+    extra = new_names(walker, node, exits, env, escaping)
+    for name, type_, _ in extra:
+        body.add_argument(type_, name)
+        inits.append(walker.builder.constant(0, type_))
+    names = [*zip(carry.names, carry.types), *((name, (type_, weak)) for name, type_, weak in extra)]
+    close_exits(walker, exits, names, node, body)
+    attributes: dict[str, Any] = {"rank": domain.rank}
+    if config:
+        attributes["config"] = config
+    op = Op(
+        "for",
+        (*domain.lows, *domain.highs, *inits),
+        tuple(facts[0] for _, facts in names),
+        attributes,
+        (body,),
+        location,
+    )
+    walker.builder.block.ops.append(op)
+    bind_results(walker, op, names, exits, env, node)
+    if not escaping:
+        _last_targets(walker, node, domain, targets)
+    return False
+
+
+def target_names(target: ast.expr) -> set[str]:
+    return {child.id for child in ast.walk(target) if isinstance(child, ast.Name)}
+
+
+def _bind_targets(walker: Walker, node: ast.For, domain: Domain, body: Block) -> None:
+    counters = body.arguments[: domain.rank]
+    bindings = domain.bind(walker, counters, node)
+    if isinstance(node.target, (ast.Tuple, ast.List)):
+        assign(walker, node.target, Sequence(bindings) if domain.spread else bindings[0])
+        return
+    if len(bindings) != 1:
+        raise walker.error(
+            node.target,
+            f"the loop runs over {len(bindings)} axes but has one target",
+            hint="name them all (`for i, j in …`) or loop over qd.grouped(…)",
+            kind=QuadrantsIndexError,
+        )
+    assign(walker, node.target, bindings[0])
+
+
+def _last_targets(walker: Walker, node: ast.For, domain: Domain, targets: set[str]) -> None:
+    """A loop variable keeps its last value; after no iteration it is what it was before."""
+    live = node._live_out  # type: ignore[attr-defined]
+    if domain.reads or not targets & live:
+        return
+    before = {name: walker.env.get(name) for name in targets}
+    builder = walker.builder
+    one = builder.index(1)
+    ran = builder.emit("lt", domain.lows[0], domain.highs[0])
+    for low, high in zip(domain.lows[1:], domain.highs[1:]):
+        ran = builder.emit("bit_and", ran, builder.emit("lt", low, high))
+    last = [builder.emit("sub", high, one) for high in domain.highs]
+    assign_env = dict(walker.env)
+    bindings = domain.bind(walker, last, node)
+    assign(
+        walker,
+        node.target,
+        Sequence(bindings) if domain.spread and isinstance(node.target, (ast.Tuple, ast.List)) else bindings[0],
+    )
+    for name in targets:
+        old, new = before[name], walker.env.get(name)
+        if old is None or new is None or name not in live:
+            if name not in live and old is not None:
+                walker.env[name] = assign_env[name]
+            continue
+        try:
+            type_, weak = unify(walker, [old, new], node)
+        except NoUnion:
+            continue
+        walker.env[name] = Run(
+            builder.emit("select", ran, convert_to(walker, new, type_, node), convert_to(walker, old, type_, node)),
+            weak,
+        )
+
+
+@statement(ast.While)
+def while_statement(walker: Walker, node: ast.While) -> bool:
+    if _assigns_in_test(node) or (isinstance(node.test, ast.Constant) and node.test.value):
+        return with_else(walker, node, lambda flag: _endless(walker, node, flag))
+    return with_else(walker, node, lambda flag: _run_time_while(walker, node, flag))
+
+
+def _assigns_in_test(node: ast.While) -> bool:
+    return any(isinstance(child, ast.NamedExpr) for child in ast.walk(node.test))
+
+
+def _endless(walker: Walker, node: ast.While, flag: str) -> bool:
+    """`while` with a test that assigns, or that is constant: an endless loop whose body tests and breaks."""
+    test = ast.If(test=ast.UnaryOp(op=ast.Not(), operand=node.test), body=[ast.Break()], orelse=[])
+    body = node.body if isinstance(node.test, ast.Constant) else [test, *node.body]
+    loop = ast.While(test=ast.Constant(value=True), body=body, orelse=[])
+    for made in (loop, test, test.test, test.body[0]):
+        ast.copy_location(made, node)
+    loop._live_out, loop._live_head = node._live_out, node._live_head  # type: ignore[attr-defined]
+    if not isinstance(node.test, ast.Constant):
+        test._live_out = node._live_head  # type: ignore[attr-defined]
+        loop._live_head = loop._live_head | target_names(node.test)  # type: ignore[attr-defined]
+    return _run_time_while(walker, loop, "" if not isinstance(node.test, ast.Constant) else flag)
+
+
+def _run_time_while(walker: Walker, node: ast.While, flag: str) -> bool:
+    location = walker.builder.location
+    known: dict[str, tuple[Type, bool]] = {}
+    returns = len(walker.returns)
+    while True:
+        del walker.returns[returns:]
+        carry = carried_names(walker, node, known, set(), flag)
+        inits = initial_values(walker, carry, node)
+        types = tuple(type_ for type_, _ in carry.types)
+        condition = Block(types)
+        test = _walk_condition(walker, node, condition, carry)
+        if isinstance(test, Static) and not test.value:
+            return False
+        body = Block(types)
+        exits, env, early = walk_body(walker, node, body, carry, 0, flag, None)
+        widened = early or widened_types(walker, carry, exits, env, node)
+        if not widened:
+            break
+        known.update(widened)
+    extra = new_names(walker, node, exits, env, set())
+    for name, type_, _ in extra:
+        body.add_argument(type_, name)
+        condition.add_argument(type_)
+        inits.append(walker.builder.constant(0, type_))
+    with walker.inside(condition):
+        append_yield(condition, [numbers.to_run(walker, test, node.test).value], location=location)
+    names = [*zip(carry.names, carry.types), *((name, (type_, weak)) for name, type_, weak in extra)]
+    close_exits(walker, exits, names, node, body)
+    op = Op("while", tuple(inits), tuple(facts[0] for _, facts in names), None, (condition, body), location)
+    walker.builder.block.ops.append(op)
+    bind_results(walker, op, names, exits, env, node)
+    endless = isinstance(test, Static) and not any(exit_.kind == "break" for exit_ in exits)
+    if endless and walker.loops:
+        walker.loops[-1].exits.append(Exit("continue", walker.builder.block, dict(walker.env), location))
+    elif endless:
+        from quadrants.frontend.statements import record_unreachable
+
+        record_unreachable(walker)
+    return endless
+
+
+def _walk_condition(walker: Walker, node: ast.While, condition: Block, carry: Carry) -> Binding:
+    before = walker.env
+    walker.env = dict(before)
+    for name, value, (_, weak) in zip(carry.names, condition.arguments, carry.types):
+        walker.env[name] = Run(value, weak)
+    with walker.inside(condition):
+        test = numbers.truth(walker, evaluate(walker, node.test), node.test)
+    walker.env = before
+    return test
