@@ -76,7 +76,7 @@ class ArrayView(InPlace):
     def __bool__(self) -> bool:
         raise OracleError("the truth of an array")
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
     def _operate(self, name: str, left: Any, right: Any) -> Any:
         return elementwise(lambda a, b: apply(name, a, b), left, right)

@@ -93,10 +93,10 @@ class Operators:
     def __rrshift__(self, other: Any) -> Any:
         return self._operate("shr", other, self)
 
-    def __eq__(self, other: Any) -> Any:  # type: ignore[override]
+    def __eq__(self, other: Any) -> Any:
         return self._compare("eq", self, other)
 
-    def __ne__(self, other: Any) -> Any:  # type: ignore[override]
+    def __ne__(self, other: Any) -> Any:
         return self._compare("ne", self, other)
 
     def __lt__(self, other: Any) -> Any:

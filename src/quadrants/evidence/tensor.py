@@ -176,7 +176,7 @@ class Tensor(Operators):
     def __bool__(self) -> bool:
         raise OracleError("the truth of a vector: use any() or all()")
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
     def _operate(self, name: str, left: Any, right: Any) -> Any:
         return elementwise(lambda a, b: apply(name, a, b), left, right)

@@ -68,7 +68,7 @@ class Op:
         return value
 
     def attribute(self, name: str, default: Any = None) -> Any:
-        return default if self.attributes is None else self.attributes.get(name, default)
+        return self.attributes.get(name, default)
 
     def __repr__(self) -> str:
         return f"<{self.kind} {self.attributes or ''}>"

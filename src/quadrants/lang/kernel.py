@@ -338,7 +338,7 @@ def func(
         return func
     if isinstance(function, (Func, Kernel)):
         return function
-    return Func(function)  # type: ignore[arg-type]
+    return Func(function)
 
 
 pyfunc = func
@@ -349,7 +349,7 @@ def data_oriented(cls: type | None = None, *, template_primitives: bool = True) 
     constants of the compiled form, and live: a changed one is seen at the next launch."""
     if cls is None:
         return data_oriented
-    cls._data_oriented = True  # type: ignore[attr-defined]
+    cls._data_oriented = True
     return cls
 
 

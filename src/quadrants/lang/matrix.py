@@ -207,7 +207,7 @@ class Matrix:
     __lshift__, __rlshift__ = _binary("<<"), _binary("<<", True)
     __rshift__, __rrshift__ = _binary(">>"), _binary(">>", True)
     __lt__, __le__, __gt__, __ge__ = _binary("<"), _binary("<="), _binary(">"), _binary(">=")
-    __eq__, __ne__ = _binary("=="), _binary("!=")  # type: ignore[assignment]
+    __eq__, __ne__ = _binary("=="), _binary("!=")
 
     def get_shape(self) -> tuple[int, ...]:
         """(n,) of a vector, (n, m) of a matrix."""
@@ -401,17 +401,17 @@ class Vector(Matrix):
     __slots__ = ()
 
     @classmethod
-    def field(cls, n: int, dtype: Any, shape: Any = None, **options: Any) -> MatrixField:  # type: ignore[override]
+    def field(cls, n: int, dtype: Any, shape: Any = None, **options: Any) -> MatrixField:
         """A field of vectors of length n; options as in `qd.field`."""
         return MatrixAnnotation((n,), dtype).field(shape, **options)
 
     @classmethod
-    def ndarray(cls, n: int, dtype: Any, shape: Any, **options: Any) -> Ndarray:  # type: ignore[override]
+    def ndarray(cls, n: int, dtype: Any, shape: Any, **options: Any) -> Ndarray:
         """An ndarray of vectors of length n; options as in `qd.ndarray`."""
         return MatrixAnnotation((n,), dtype).ndarray(shape, **options)
 
     @classmethod
-    def tensor(cls, n: int, dtype: Any, shape: Any, **options: Any) -> Any:  # type: ignore[override]
+    def tensor(cls, n: int, dtype: Any, shape: Any, **options: Any) -> Any:
         """A tensor of vectors of length n; options as in `qd.tensor`."""
         from quadrants.lang.tensor import tensor
 

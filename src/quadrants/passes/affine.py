@@ -162,7 +162,7 @@ class Forms:
     def _linear(self, op: Op) -> Form | None:
         kind, operands = op.kind, op.operands
         if kind == "constant":
-            return Form.number(op.attributes["value"])  # type: ignore[index]
+            return Form.number(op.attributes["value"])
         if kind == "cast":
             return self.of(operands[0]) if _transparent(operands[0].type) else None
         if kind == "add":

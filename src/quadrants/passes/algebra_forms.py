@@ -95,7 +95,6 @@ def extract_plain(s: Rewriter, op: Op) -> Found:
     if owner.kind == "construct":
         return owner.operands[_flat(matrix.type, at)]  # type: ignore[arg-type]  # construct(x, y, …)[1] = y
     if owner.kind == "constant":
-        assert owner.attributes is not None
         element = element_of(matrix.type, owner.attributes["value"], at)  # type: ignore[arg-type]
         return s.constant(op, op.results[0].type, element)  # a constant's element
     if owner.kind == "insert" and (inserted := _known_indices(s, owner.operands[2:])) is not None:
@@ -126,7 +125,6 @@ def transpose_plain(s: Rewriter, op: Op) -> Found:
 @plain("dim")
 def dim_plain(s: Rewriter, op: Op) -> Found:
     array = op.operands[0].type
-    assert op.attributes is not None
     axis = op.attributes["axis"] - (array.rank - len(array.trailing))  # type: ignore[attr-defined]
     return s.constant(op, op.results[0].type, array.trailing[axis]) if axis >= 0 else None  # type: ignore[attr-defined]
 

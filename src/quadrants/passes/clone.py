@@ -17,7 +17,7 @@ def clone_ops(ops: list[Op], values: dict[Value, Value]) -> list[Op]:
             op.kind,
             tuple([get(operand, operand) for operand in op.operands]),
             (),
-            dict(op.attributes) if op.attributes is not None else None,
+            dict(op.attributes),
             tuple([_clone_block(region, values) for region in op.regions]) if op.regions else (),
             op.location,
         )

@@ -168,7 +168,7 @@ def _prune(op: Op, keep: Needed) -> None:
     """Leaves out results of an operation with regions; of a loop, what it carries for them."""
     count = len(keep)
     op.results = _those(op.results, keep)
-    attributes = dict(op.attributes or {})
+    attributes = dict(op.attributes)
     if op.kind == "if":
         attributes["types"] = tuple(_those(attributes["types"], keep))
     else:
@@ -179,7 +179,7 @@ def _prune(op: Op, keep: Needed) -> None:
             region.arguments = region.arguments[:first] + _those(region.arguments[first:], keep)
         if "reductions" in attributes:
             attributes["reductions"] = tuple(_those(attributes["reductions"], keep))
-    op.attributes = attributes or None
+    op.attributes = attributes
 
 
 _MARK = {"if": _Marker.mark_if, "for": _Marker.mark_for, "while": _Marker.mark_while}

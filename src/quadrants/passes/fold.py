@@ -47,8 +47,8 @@ def number_of(value: Value) -> Any:
             return None
     elif kind != "constant":
         return None
-    number: Any = owner.attributes["value"]  # type: ignore[index]
-    return None if isinstance(number, tuple) else number  # type: ignore[reportUnknownVariableType]
+    number: Any = owner.attributes["value"]
+    return None if isinstance(number, tuple) else number
 
 
 def python_value(type_: ScalarType, held: Any) -> Any:

@@ -135,7 +135,7 @@ class _Hoister:
             self.positive.append((low, high) if owner.kind == "lt" else (high, low))
 
     def walk_for(self, op: Op, out: list[Op], floor: int) -> None:
-        rank = op.attributes["rank"]  # type: ignore[index]
+        rank = op.attributes["rank"]
         body = op.regions[0]
         bounds = element_key(op.operands[: 2 * rank])
         pairs = list(zip(bounds[:rank], bounds[rank:]))

@@ -87,7 +87,7 @@ def _for(lowering: Lowering, op: Op) -> None:
         repeated = [
             (name,) * (type_.count if type(type_) is MatrixType else 1) for name, type_ in zip(reductions, types)
         ]
-        op.attributes["reductions"] = tuple([name for names in repeated for name in names])  # type: ignore[index]
+        op.attributes["reductions"] = tuple([name for names in repeated for name in names])
     ends, operands = _carry(lowering, op.operands[2 * rank :], not parallel)
     op.operands = bounds + operands
     arguments = block.arguments

@@ -59,7 +59,7 @@ def _draws(block: Block) -> tuple[bool, set[str]]:
             elif op.kind == "random":
                 draws = True
             elif op.kind == "call":
-                callees.add(op.attributes["callee"])  # type: ignore[index]
+                callees.add(op.attributes["callee"])
     return draws, callees
 
 
@@ -131,7 +131,7 @@ class _Rewriter:
         result.owner = last
 
     def call(self, op: Op, out: list[Op]) -> None:
-        if op.attributes["callee"] not in self.drawing:  # type: ignore[index]
+        if op.attributes["callee"] not in self.drawing:
             out.append(op)
             return
         assert self.state is not None

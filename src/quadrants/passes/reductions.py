@@ -175,7 +175,7 @@ class _Recogniser:
 
 
 def _rank(loop: Op) -> int:
-    return loop.attributes["rank"] if loop.kind == "for" else 0  # type: ignore[index]
+    return loop.attributes["rank"] if loop.kind == "for" else 0
 
 
 def _yields(block: Block) -> bool:

@@ -91,7 +91,7 @@ class _Simplifier:
         for op in ops:
             kind, operands = op.kind, op.operands
             if kind == "constant":
-                value: Any = op.attributes["value"]  # type: ignore[index]
+                value: Any = op.attributes["value"]
                 if not isinstance(value, tuple):
                     numbers[op.results[0]] = value
                 append(op)

@@ -32,7 +32,6 @@ def _collect_jumps(block: Block, direct: bool, found: list[Op]) -> None:
 
 def callee_of(call: Op) -> str:
     """The name of the function that is called."""
-    assert call.attributes is not None
     return call.attributes["callee"]
 
 

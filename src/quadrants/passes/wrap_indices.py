@@ -82,7 +82,7 @@ class _Unwrapper:
         position = ARRAY_POSITION[op.kind] + 1
         plain = [self._plain(array, axis, index, op, out) for axis, index in enumerate(indices)]
         op.operands = (*op.operands[:position], *plain)
-        op.attributes = {name: value for name, value in (op.attributes or {}).items() if name != "wrap"} or None
+        op.attributes = {name: value for name, value in op.attributes.items() if name != "wrap"}
 
     def _plain(self, array: Value, axis: int, index: Value, op: Op, out: list[Op]) -> Value:
         """The index that counts from the start; what computes it is put to `out`."""

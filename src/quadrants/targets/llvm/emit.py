@@ -105,7 +105,7 @@ def call_groups(module: Module) -> list[list[str]]:
         order[name] = low[name] = len(order)
         stack.append(name)
         open_names.add(name)
-        callees[name] = [op.attributes["callee"] for op in _calls(module.functions[name])]  # type: ignore[index]
+        callees[name] = [op.attributes["callee"] for op in _calls(module.functions[name])]
         for callee in callees[name]:
             if callee not in order:
                 visit(callee)
@@ -127,7 +127,7 @@ def _facts(module: Module, groups: list[list[str]], record: CapabilityRecord, at
     for group in groups:
         functions = [module.functions[name] for name in group]
         ops = [op for function in functions for op in walk(function.body)]
-        callees = [op.attributes["callee"] for op in ops if op.kind == "call"]  # type: ignore[index]
+        callees = [op.attributes["callee"] for op in ops if op.kind == "call"]
         if any(op.kind == "check" for op in ops) or any(callee in program.may_fail for callee in callees):
             program.may_fail.update(group)
         circular = len(group) > 1 or group[0] in callees

@@ -103,7 +103,7 @@ def _pow(writer: Writer, op: Op) -> None:
 def _constant(op: Op, index: int) -> int | None:
     owner = op.operands[index].owner
     if isinstance(owner, Op) and owner.kind == "constant":
-        return int(owner.attributes["value"])  # type: ignore[index]
+        return int(owner.attributes["value"])
     return None
 
 

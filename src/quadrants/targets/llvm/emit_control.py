@@ -169,7 +169,7 @@ def loop_nest(
 
 def _for(writer: Writer, op: Op) -> None:
     """A loop in order. A parallel one within a task or a function is one too: any order will do there."""
-    rank = op.attributes["rank"]  # type: ignore[index]
+    rank = op.attributes["rank"]
     names = [writer.name(operand) for operand in op.operands]
     bounds = list(zip(names[:rank], names[rank : 2 * rank]))
     region = op.regions[0]
@@ -229,7 +229,7 @@ def result_struct(types: Sequence[str], may_fail: bool) -> str:
 
 def _call(writer: Writer, op: Op) -> None:
     """Arrays go as the pointer to their descriptor (slots: to their memory), scalars by value."""
-    callee = op.attributes["callee"]  # type: ignore[index]
+    callee = op.attributes["callee"]
     program = writer.program
     parameters, arguments = [], []
     for operand in op.operands:

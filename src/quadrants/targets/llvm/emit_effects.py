@@ -16,7 +16,7 @@ __all__ = ["HANDLERS", "fail_unless"]
 def _print(writer: Writer, op: Op) -> None:
     types = tuple(operand.type.name for operand in op.operands)
     specs = tuple(op.attribute("specs") or ("",) * len(types))
-    form = PrintFormat(tuple(op.attributes["format"]), specs, types)  # type: ignore[index]
+    form = PrintFormat(tuple(op.attributes["format"]), specs, types)
     number = content_id("print", form.pieces, form.specs, form.types)
     writer.unit.prints[number] = form
     words = [str(number), *[to_word(writer, scalar(operand), writer.name(operand)) for operand in op.operands]]

@@ -60,7 +60,7 @@ def _update(writer: Writer, op: Op) -> None:
     type_ = access.type.scalar
     operand = writer.name(value)
     address = access.address(_indices(writer, tuple(indices)))
-    by = op.attributes["by"]  # type: ignore[index]
+    by = op.attributes["by"]
     atomic = writer.atomic_needed and op.attribute("atomic", True) and not access.type.is_slot
     if by == "add" and array in writer.plain_updates:
         atomic = False

@@ -56,11 +56,11 @@ def _for(writer: Writer, op: Op) -> None:
 
 
 def _outer_rank(op: Op) -> int:
-    return max(op.attributes["rank"] - 1, 1)  # type: ignore[index, operator]
+    return max(op.attributes["rank"] - 1, 1)
 
 
 def _plan_captures(writer: EntryWriter, op: Op, reductions: tuple[str, ...]) -> _Captures:
-    rank = op.attributes["rank"]  # type: ignore[index]
+    rank = op.attributes["rank"]
     wanted = [*op.operands[: 2 * rank], *free_values(op)]
     values: dict[Value, int] = {}
     for value in wanted:
@@ -98,7 +98,7 @@ def _extent(writer: Writer, low: str, high: str) -> str:
 
 def _count(writer: Writer, op: Op) -> str:
     """The number of iterations of the flattened outer dimensions."""
-    rank = op.attributes["rank"]  # type: ignore[index]
+    rank = op.attributes["rank"]
     total = ""
     for k in range(_outer_rank(op)):
         extent = _extent(writer, writer.name(op.operands[k]), writer.name(op.operands[rank + k]))
@@ -175,7 +175,7 @@ def _write_task(
     task = TaskWriter(unit, writer.kernel, writer.frame, captures.values, captures.failed)
     task.plain_updates = plain_updates
     region = op.regions[0]
-    carried = region.arguments[op.attributes["rank"] :]  # type: ignore[index]
+    carried = region.arguments[op.attributes["rank"] :]
     identities = [_identity(kind, scalar(argument)) for kind, argument in zip(reductions, carried)]
     results = _task_loops(task, op, region, identities)
     if reductions:
@@ -195,7 +195,7 @@ def _shifted(writer: Writer, low: str, position: str) -> str:
 
 
 def _task_loops(task: TaskWriter, op: Op, region: Block, inits: list[str]) -> list[str]:
-    rank = op.attributes["rank"]  # type: ignore[index]
+    rank = op.attributes["rank"]
     names = [task.name(operand) for operand in op.operands[: 2 * rank]]
     bounds = list(zip(names[:rank], names[rank:]))
     if rank <= 2:
@@ -330,11 +330,11 @@ def _updates_per_iteration(block: Block, arrays: list[Value]) -> int:
 
 
 def _trips(op: Op) -> int:
-    rank = op.attributes["rank"]  # type: ignore[index]
+    rank = op.attributes["rank"]
     trips = 1
     for low, high in zip(op.operands[:rank], op.operands[rank : 2 * rank]):
         ends = [
-            value.owner.attributes["value"]  # type: ignore[index]
+            value.owner.attributes["value"]
             for value in (low, high)
             if isinstance(value.owner, Op) and value.owner.kind == "constant"
         ]
@@ -355,7 +355,7 @@ def _call_scatter(writer: EntryWriter, op: Op, captures: _Captures, arrays: list
     writer.unit.constants.append(
         f"@{table} = private unnamed_addr constant [{len(rows)} x i64] [{', '.join(rows)}], align 8"
     )
-    inner = _UNKNOWN_TRIPS if op.attributes["rank"] > 1 else 1  # type: ignore[index, operator]
+    inner = _UNKNOWN_TRIPS if op.attributes["rank"] > 1 else 1
     updates = max(_updates_per_iteration(op.regions[0], arrays) * inner, 1)
     arguments = (
         f"ptr @{plain}, ptr @{atomic}, ptr %frame, i64 {writer.frame.size}, {run}, "

@@ -199,7 +199,7 @@ class Writer:
             if owner.kind == "constant":
                 return literal(value.type, owner.attributes["value"])  # type: ignore[arg-type, index]
             if owner.kind == "dim":
-                return self.array(owner.operands[0]).size(owner.attributes["axis"])  # type: ignore[index]
+                return self.array(owner.operands[0]).size(owner.attributes["axis"])
         return self.parameter(value)
 
     def parameter(self, value: Value) -> str:
