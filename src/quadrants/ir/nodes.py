@@ -57,7 +57,7 @@ class Op:
         self.kind = kind
         self.operands = operands
         self.results = [Value(type_, self) for type_ in result_types] if result_types else []
-        self.attributes = attributes
+        self.attributes = attributes or {}
         self.regions = regions
         self.location = location
 
