@@ -12,7 +12,7 @@ from quadrants.ir.nodes import Module, Op
 from quadrants.ir.text import parse_module
 from quadrants.passes.context import PassContext
 from quadrants.passes.driver import Guilt, find_guilty, run_pipeline
-from quadrants.passes.pipeline import CONSTRAINTS, PIPELINE, Constraint, Pass, check_pipeline
+from quadrants.passes.pipeline import CONSTRAINTS, PIPELINE, STRETCHES, Constraint, Pass, check_pipeline
 
 TEXT = """quadrants-ir 1
 stage kernel
@@ -149,3 +149,27 @@ def test_the_pipeline_is_checked() -> None:
 
 def test_every_pass_and_constraint_has_a_reason() -> None:
     assert all(step.reason for step in PIPELINE) and all(constraint.reason for constraint in CONSTRAINTS)
+
+
+def test_stretches_are_passes_in_a_row() -> None:
+    names = [step.name for step in PIPELINE]
+    for stretch in STRETCHES:
+        first = names.index(stretch[0])
+        assert tuple(names[first : first + len(stretch)]) == stretch
+
+
+def test_a_stretch_takes_each_function_through_all_its_passes() -> None:
+    seen: list[tuple[str, str]] = []
+
+    def watching(name: str) -> Pass:
+        def run(module: Module, context: PassContext) -> None:
+            seen.extend((name, function.name) for function in context.functions(module))
+
+        return Pass(name, run, "kernel", "")
+
+    module = parse_module(TEXT + "function @other() {\n}\n")
+    run_pipeline(module, options(verify=False), passes=[watching("simplify"), watching("cse"), watching("inline")])
+    assert seen == [
+        *(("simplify", "scale"), ("cse", "scale"), ("simplify", "other"), ("cse", "other")),
+        *(("inline", "scale"), ("inline", "other")),
+    ]

@@ -26,6 +26,7 @@ from quadrants.passes import (
     simplify,
 )
 from quadrants.passes.context import PassContext
+from quadrants.passes.driver import run_pipeline
 
 _spec = importlib.util.spec_from_file_location("random_programs", Path(__file__).with_name("random_programs.py"))
 assert _spec is not None and _spec.loader is not None
@@ -96,3 +97,12 @@ def test_random_programs_are_valid_and_various() -> None:
         assert print_module(parse_module(print_module(module))) == print_module(module)
         kinds |= {op.kind for op in random_programs.operations(copy.copy(module))}
     assert {"if", "for", "while", "break", "continue", "call", "update", "load", "store", "extract"} <= kinds
+
+
+def test_stretches_of_passes_give_what_passes_one_after_the_other_give() -> None:
+    for seed in range(SEEDS):
+        texts = []
+        for context in (PassContext(), PassContext(rewrite_limit=1 << 40)):
+            module = run_pipeline(random_programs.random_module(seed), context=context)
+            texts.append(print_module(module))
+        assert texts[0] == texts[1], f"seed {seed}"

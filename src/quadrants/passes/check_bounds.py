@@ -24,7 +24,7 @@ _OVERFLOWING = {"add": "+", "sub": "-", "mul": "*"}
 def run(module: Module, context: PassContext) -> None:
     """Inserts the checks in all functions; stage `tasks`, while `wrap` is still there. Division and overflow are checked
     with `options.debug` only."""
-    for function in module.functions.values():
+    for function in context.functions(module):
         _Checker(function, context).block(function.body)
 
 

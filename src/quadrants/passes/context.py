@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from quadrants import knobs
-from quadrants.ir.nodes import Location
+from quadrants.ir.nodes import Function, Location, Module
 from quadrants.records import Record
 
 __all__ = ["Notice", "PassContext"]
@@ -30,8 +30,9 @@ class PassContext:
     to `notices` and add to `counters`; the driver fills `times` (seconds a pass), `sizes` (operations after a pass,
     where `count_ops` is set) and `executed`. Before each optional rewrite a pass asks `permit`, so that a wrong rewrite
     can be found by bisection: `rewrite_limit` is how many are still allowed, None for all. `memory_effects` keeps an
-    analysis between passes that do not change it; `settled` (operations by kind, by function), `unsettled` and `narrow` (functions
-    with work left for the lowered stage) save the second round of passes where the first one was enough.
+    analysis between passes that do not change it; `settled` (operations by kind, by function), `unsettled` (whether a
+    function has changed since) and `narrow` (functions with work left for the lowered stage) save the second round of
+    passes where the first one was enough. `focus` is the function that a local pass is to look at, None for all.
     """
 
     options: knobs.Options = field(default_factory=knobs.Options)
@@ -45,9 +46,14 @@ class PassContext:
     rewrite_limit: int | None = None
     memory_effects: Any = None
     settled: dict[str, Counter[str]] = field(default_factory=dict[str, "Counter[str]"])
-    unsettled: set[str] | None = None
+    unsettled: dict[str, bool] = field(default_factory=dict[str, bool])
     narrow: set[str] = field(default_factory=set[str])
+    focus: Function | None = None
     dump: Callable[[str, str], None] | None = None
+
+    def functions(self, module: Module) -> Iterable[Function]:
+        """The functions that a local pass is to look at now: all, or the one that the driver has come to."""
+        return module.functions.values() if self.focus is None else (self.focus,)
 
     def notice(self, pass_name: str, text: str, *locations: Location | None) -> None:
         """Tell the user of a choice, with the places in the source that explain it."""

@@ -34,7 +34,7 @@ _PARALLEL = ("parallel", "reductions", "chunk", "cost", "scatter")
 
 def run(module: Module, context: PassContext) -> None:
     """Cuts loops of all functions and decides what the cuts decide; stage `tasks`. Short pieces have `short=True`."""
-    for function in module.functions.values():
+    for function in context.functions(module):
         if _has_work(function.body, False):
             _Cutter(function, context).block(function.body)
 

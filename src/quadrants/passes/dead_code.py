@@ -30,7 +30,7 @@ def run(module: Module, context: PassContext) -> None:
             marker = _Marker(effects)
             marker.mark(function.body, [], [])
             marker.sweep(function.body, None, None)
-    settle(module, context)
+        settle(function, context)
 
 
 class _Marker:

@@ -14,7 +14,7 @@ __all__ = ["run"]
 def run(module: Module, context: PassContext) -> None:
     """Drops dead stores of every function, in place; any stage."""
     effects = memory_effects(module, context)
-    for function in module.functions.values():
+    for function in context.functions(module):
         found = effects.block(function.body)
         if found.writes:
             _Finder(function, effects, context).visit(function.body)

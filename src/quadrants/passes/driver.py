@@ -12,7 +12,7 @@ from quadrants import knobs
 from quadrants.errors import QuadrantsCompilationError, QuadrantsInternalError
 from quadrants.ir.nodes import Module
 from quadrants.passes.context import Notice, PassContext
-from quadrants.passes.pipeline import PIPELINE, Pass
+from quadrants.passes.pipeline import PIPELINE, STRETCHES, Pass
 from quadrants.passes.structure import count_ops
 from quadrants.records import Record
 
@@ -39,19 +39,39 @@ def run_pipeline(
         context = PassContext(options or knobs.current, record)
     options = context.options
     check_names(options, passes)
+    looks_between = options.verify or options.print_ir or context.count_ops
+    in_stretches = limit is None and context.rewrite_limit is None and not looks_between
+    for steps in _planned(passes, options, limit, in_stretches):
+        if len(steps) == 1:
+            _run(steps[0], module, context)
+        else:
+            _run_stretch(steps, module, context)
+    return module
+
+
+def _planned(passes: Sequence[Pass], options: knobs.Options, limit: int | None, in_stretches: bool) -> list[list[Pass]]:
+    """The passes to run, those of a stretch together if that is wanted, and each other one alone."""
+    left = limit if limit is not None else len(passes)
+    planned: list[list[Pass]] = []
+    together = ""
     for step in passes:
         optional = not step.required
         if step.wanted(options) and not (optional and (options.opt_level == 0 or step.name in options.disable_passes)):
-            if optional and limit is not None:
-                if limit <= 0:
-                    _advance(module, step)
-                    continue
-                limit -= 1
-            _run(step, module, context)
-        _advance(module, step)
+            if optional:
+                left -= 1
+            if left >= 0 or not optional:
+                stretch = _STRETCH_OF.get(step.name, "") if in_stretches else ""
+                if stretch and stretch == together:
+                    planned[-1].append(step)
+                else:
+                    planned.append([step])
+                together = stretch
         if step.name == options.stop_after:
             break
-    return module
+    return planned
+
+
+_STRETCH_OF = {name: stretch[0] for stretch in STRETCHES for name in stretch}
 
 
 def check_names(options: knobs.Options, passes: Sequence[Pass] = PIPELINE) -> None:
@@ -66,12 +86,27 @@ def check_names(options: knobs.Options, passes: Sequence[Pass] = PIPELINE) -> No
             raise ValueError(f"pass {name!r} cannot be left out: {by_name[name].reason}")
 
 
-def _advance(module: Module, step: Pass) -> None:
-    if step.leads_to:
-        module.stage = step.leads_to
+def _run_stretch(steps: list[Pass], module: Module, context: PassContext) -> None:
+    """Takes each function through all the passes, one function after the other."""
+    try:
+        for function in list(module.functions.values()):
+            context.focus = function
+            for step in steps:
+                module.stage = step.stage
+                _apply(step, module, context)
+    finally:
+        context.focus = None
+    for step in steps:
+        _finish(step, module, context)
 
 
 def _run(step: Pass, module: Module, context: PassContext) -> None:
+    _apply(step, module, context)
+    _finish(step, module, context)
+    _look(step, module, context)
+
+
+def _apply(step: Pass, module: Module, context: PassContext) -> None:
     started = time.perf_counter()
     try:
         step.run(module, context)
@@ -81,10 +116,17 @@ def _run(step: Pass, module: Module, context: PassContext) -> None:
         text = f"pass {step.name} failed on kernel {module.entry}: {type(error).__name__}: {error}"
         raise QuadrantsInternalError(text) from error
     context.times[step.name] = context.times.get(step.name, 0.0) + time.perf_counter() - started
+
+
+def _finish(step: Pass, module: Module, context: PassContext) -> None:
     context.executed.append(step.name)
     if not step.keeps_effects:
         context.memory_effects = None
-    _advance(module, step)
+    module.stage = step.leads_to or step.stage
+
+
+def _look(step: Pass, module: Module, context: PassContext) -> None:
+    """What the options ask to be done after each pass."""
     options = context.options
     if context.count_ops:
         context.sizes[step.name] = sum(count_ops(function.body) for function in module.functions.values())

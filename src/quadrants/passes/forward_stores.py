@@ -27,7 +27,7 @@ class _Content(NamedTuple):
 def run(module: Module, context: PassContext) -> None:
     """Forwards stores and loads in every function, in place; stage `kernel` or `tasks`."""
     effects = memory_effects(module, context)
-    for function in module.functions.values():
+    for function in context.functions(module):
         if not effects.block(function.body).reads:
             continue
         forwarder = _Forwarder(function, effects, context)

@@ -22,7 +22,7 @@ _LEAVES = frozenset({"check", "call"})
 def run(module: Module, context: PassContext) -> None:
     """Hoists in every function, in place; stage `tasks`."""
     effects = memory_effects(module, context)
-    for function in module.functions.values():
+    for function in context.functions(module):
         if any(op.regions for op in function.body.ops) and context.permit():
             function.body.ops = _Hoister(function, effects).walk(function.body.ops, 0)
 

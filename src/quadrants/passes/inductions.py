@@ -20,7 +20,7 @@ __all__ = ["run"]
 
 def run(module: Module, context: PassContext) -> None:
     """Replaces inductions and last values of the `for`s of all functions."""
-    for function in module.functions.values():
+    for function in context.functions(module):
         loops: list[Op] = []
         used: set[Value] = set()
         _look(function.body, loops, used)

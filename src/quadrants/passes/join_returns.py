@@ -16,7 +16,7 @@ __all__ = ["run"]
 
 def run(module: Module, context: PassContext) -> None:
     """Joins the returns of the module's functions, in place; any stage."""
-    for function in module.functions.values():
+    for function in context.functions(module):
         early = any(op.regions and any(map(returns, op.regions)) for op in function.body.ops)
         if early and not function.is_kernel and _can_join(function.body) and context.permit():
             _join(function.body, function)

@@ -24,7 +24,7 @@ SMALL = 64
 
 def run(module: Module, context: PassContext | None = None, small: int = SMALL) -> None:
     """Removes every matrix from the module, in place, and sets its stage to `lowered`."""
-    for function in module.functions.values():
+    for function in module.functions.values() if context is None else context.functions(module):
         if _has_matrices(function):
             Lowering(function, _HANDLERS, matrix_handlers.elementwise, small).function()
     module.stage = "lowered"

@@ -36,7 +36,7 @@ from quadrants.passes import (
 from quadrants.passes.context import PassContext
 from quadrants.records import Record
 
-__all__ = ["CONSTRAINTS", "PIPELINE", "Constraint", "Pass", "check_pipeline"]
+__all__ = ["CONSTRAINTS", "PIPELINE", "STRETCHES", "Constraint", "Pass", "check_pipeline"]
 
 
 class Pass(Record):
@@ -132,6 +132,17 @@ PIPELINE: tuple[Pass, ...] = (
     Pass("cse2", cse.run, "lowered", "index arithmetic of matrix elements is shared", keeps_effects=True),
     Pass("dead_code2", dead_code.run, "lowered", "elements that nothing uses", keeps_effects=True),
 )
+STRETCHES: tuple[tuple[str, ...], ...] = (
+    ("simplify", "cse", "forward_stores", "dead_code", "sink_slots", "inductions"),
+    ("straighten", "widen_sums"),
+    ("check_bounds", "cut_loops", "wrap_indices"),
+    ("hoist", "dead_stores"),
+    ("lower_matrices", "simplify2", "cse2"),
+)
+"""Passes in a row that look at one function at a time (`context.functions`) and at nothing of others but their effects,
+none of which change before the last one that asks: the driver takes each function through a whole stretch while it is in
+the processor's caches."""
+
 CONSTRAINTS: tuple[Constraint, ...] = (
     Constraint("join_returns", "inline", "only a body with one return can stand in place of a call"),
     Constraint("inline", "mark_aliases", "calls that are gone overlap nothing"),

@@ -12,7 +12,7 @@ __all__ = ["run"]
 
 def run(module: Module, context: PassContext) -> None:
     """Moves each slot into the innermost loop that it can move into."""
-    for function in module.functions.values():
+    for function in context.functions(module):
         slots = _slots(function.body)
         if slots:
             nest = Nest(function)

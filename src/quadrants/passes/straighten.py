@@ -24,7 +24,7 @@ _KINDS = frozenset({"add", "sub", "mul", "min", "max", "bit_and", "bit_or", "bit
 
 def run(module: Module, context: PassContext) -> None:
     """Straightens the reductions of the innermost loops of all functions; stage `tasks`."""
-    for function in module.functions.values():
+    for function in context.functions(module):
         loops = [loop for loop in _innermost(function.body) if loop.results and _chooses(loop.regions[0])]
         if loops:
             straightener = _Straightener(function, context)

@@ -65,9 +65,9 @@ def returns(block: Block) -> bool:
     return any(op.kind == "return" or any(map(returns, op.regions)) for op in block.ops)
 
 
-def settle(module: Module, context: PassContext) -> None:
-    """Notes that all functions are simplified as far as they go for now."""
-    context.settled = {name: _shape(function.body) for name, function in module.functions.items()}
+def settle(function: Function, context: PassContext) -> None:
+    """Notes that a function is simplified as far as it goes for now."""
+    context.settled[function.name] = _shape(function.body)
 
 
 def _shape(block: Block) -> Counter[str]:
@@ -86,12 +86,16 @@ def _collect_kinds(block: Block, kinds: list[str]) -> None:
 
 def functions_to_do(module: Module, context: PassContext) -> Iterable[Function]:
     """The functions that are worth simplifying: at the lowered stage those whose operations have changed since `settle`."""
+    functions = context.functions(module)
     if module.stage != "lowered" or not context.settled:
-        return module.functions.values()
-    if context.unsettled is None:
-        context.unsettled = {
-            name
-            for name, function in module.functions.items()
-            if name in context.narrow or context.settled.get(name) != _shape(function.body)
-        }
-    return [function for name, function in module.functions.items() if name in context.unsettled]
+        return functions
+    return [function for function in functions if _is_unsettled(function, context)]
+
+
+def _is_unsettled(function: Function, context: PassContext) -> bool:
+    name = function.name
+    found = context.unsettled.get(name)
+    if found is None:
+        changed = name in context.narrow or context.settled.get(name) != _shape(function.body)
+        found = context.unsettled[name] = changed
+    return found

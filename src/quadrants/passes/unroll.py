@@ -23,7 +23,7 @@ _MOST_OPS = 96
 
 def run(module: Module, context: PassContext) -> None:
     """Unrolls in all functions, inner loops first; stage `kernel`. Loops that the user configured stay."""
-    for function in module.functions.values():
+    for function in context.functions(module):
         _block(function.body, context, {})
 
 

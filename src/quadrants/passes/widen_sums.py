@@ -40,7 +40,7 @@ _FEW = 16
 def run(module: Module, context: PassContext) -> None:
     """Stage `tasks`. Float reductions of all functions may reassociate; the kernel's parallel ones get wide partials and a
     `chunk`."""
-    for function in module.functions.values():
+    for function in context.functions(module):
         if _carries(function.body):
             _Widener(function, context).block(function.body)
 

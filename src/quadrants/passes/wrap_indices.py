@@ -17,7 +17,7 @@ __all__ = ["run"]
 
 def run(module: Module, context: PassContext) -> None:
     """Removes the attribute `wrap` from all accesses; stage `tasks`."""
-    for function in module.functions.values():
+    for function in context.functions(module):
         if _wraps(function.body):
             unwrapper = _Unwrapper(function, context)
             unwrapper.block(function.body)
