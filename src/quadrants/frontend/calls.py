@@ -11,7 +11,9 @@ import numpy as np
 
 from quadrants.errors import QuadrantsSyntaxError, QuadrantsTypeError
 from quadrants.frontend import numbers, protocol
+from quadrants.frontend.assign import unpacked
 from quadrants.frontend.dispatch import evaluate
+from quadrants.frontend.local import inline_local
 from quadrants.frontend.scan import assigned_names
 from quadrants.frontend.values import Array, Binding, BoundMethod, Iteration, Run, Sequence, Slot, Static, is_number
 from quadrants.ir.nodes import Value
@@ -86,8 +88,6 @@ def _reads_early(node: ast.Call) -> bool:
 
 
 def _arguments(walker: Walker, node: ast.Call) -> Arguments:
-    from quadrants.frontend.assign import unpacked
-
     positional: list[Binding] = []
     nodes: list[ast.expr | None] = []
     early = _reads_early(node)
@@ -261,8 +261,6 @@ def _signature(function: types.FunctionType) -> inspect.Signature:
 
 def _call_local(walker: Walker, local: LocalFunction, arguments: Arguments, node: ast.AST) -> Binding:
     """Compiles the body of a nested function here: its own names over those of the function around it."""
-    from quadrants.frontend.local import inline_local
-
     return inline_local(walker, local.node, local.owner, _bind_local(walker, local.node, arguments, node), node)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from quadrants.errors import QuadrantsNameError, QuadrantsSyntaxError
 from quadrants.frontend import numbers
+from quadrants.frontend.dispatch import walk
 from quadrants.frontend.merge import (
     NoUnion,
     append_yield,
@@ -101,8 +102,6 @@ def walk_body(
 ) -> tuple[list[Exit], Env, dict[str, tuple[Type, bool]]]:
     """Walks the body once; gives its exits (the end of the body is a 'continue'), the names as they were before, and the
     types of names that the loop turns out to carry from one iteration to the next without a value in front of it."""
-    from quadrants.frontend.dispatch import walk
-
     before = walker.env
     walker.env = dict(before)
     for name, value, (_, weak) in zip(carry.names, body.arguments[first:], carry.types):

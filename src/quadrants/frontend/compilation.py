@@ -122,7 +122,7 @@ class Compilation:
 
     def captured_attribute(self, walker: Walker, owner: Any, name: str, value: Any) -> Binding:
         """A member of a captured module, class or object."""
-        if isinstance(owner, types.ModuleType) and owner.__name__.partition(".")[0] in _FIXED_PACKAGES:
+        if _is_fixed(owner):
             return Static(value)
         return self._captured(walker, "member", owner, name, value)
 
@@ -254,8 +254,15 @@ class Compilation:
 
 # The modules that give syntax its meaning, by entering themselves in the tables of `dispatch`.
 MEANINGS = (displays, elements, expressions, loops, statements)
-_FIXED_PACKAGES = ("quadrants", "numpy", "math")
+_FIXED_PACKAGES = ("quadrants", "numpy", "math", "builtins")
 _PLAIN = frozenset({int, float, bool, str, type(None), range})
+
+
+def _is_fixed(owner: Any) -> bool:
+    """Whether a module or class belongs to a package whose members do not change."""
+    if isinstance(owner, types.ModuleType):
+        return owner.__name__.partition(".")[0] in _FIXED_PACKAGES
+    return isinstance(owner, type) and owner.__module__.partition(".")[0] in _FIXED_PACKAGES
 
 
 def compile_source(

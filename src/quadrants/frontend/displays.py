@@ -6,8 +6,12 @@ import ast
 from typing import TYPE_CHECKING
 
 from quadrants.frontend import numbers
+from quadrants.frontend.assign import assign, unpacked
+from quadrants.frontend.calls import LocalFunction, call
 from quadrants.frontend.dispatch import evaluate, expression
+from quadrants.frontend.domains import static_items, static_product
 from quadrants.frontend.expressions import settled
+from quadrants.frontend.printing import formatted
 from quadrants.frontend.values import Binding, Iteration, Sequence, Static
 from quadrants.ir.nodes import Value
 
@@ -28,8 +32,6 @@ def _list(walker: Walker, node: ast.List) -> Binding:
 
 
 def _elements(walker: Walker, nodes: list[ast.expr]) -> list[Binding]:
-    from quadrants.frontend.assign import unpacked
-
     items: list[Binding] = []
     for part in nodes:
         if isinstance(part, ast.Starred):
@@ -42,9 +44,6 @@ def _elements(walker: Walker, nodes: list[ast.expr]) -> list[Binding]:
 @expression(ast.ListComp, ast.GeneratorExp)
 def _comprehension(walker: Walker, node: ast.ListComp | ast.GeneratorExp) -> Binding:
     """Comprehensions over static ranges: a list of values."""
-    from quadrants.frontend.assign import assign
-    from quadrants.frontend.domains import static_items, static_product
-
     items: list[Binding] = []
 
     def run(generators: list[ast.comprehension]) -> None:
@@ -106,22 +105,16 @@ def _named(walker: Walker, node: ast.NamedExpr) -> Binding:
 
 @expression(ast.Lambda)
 def _lambda(walker: Walker, node: ast.Lambda) -> Binding:
-    from quadrants.frontend.calls import LocalFunction
-
     return LocalFunction(node, walker)
 
 
 @expression(ast.Call)
 def _call(walker: Walker, node: ast.Call) -> Binding:
-    from quadrants.frontend.calls import call
-
     return call(walker, node)
 
 
 @expression(ast.JoinedStr)
 def _formatted(walker: Walker, node: ast.JoinedStr) -> Binding:
-    from quadrants.frontend.printing import formatted
-
     return formatted(walker, node)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from quadrants.errors import QuadrantsIndexError, QuadrantsTypeError
 from quadrants.frontend import numbers, protocol
 from quadrants.frontend.dispatch import evaluate, expression
+from quadrants.frontend.domains import wrap
 from quadrants.frontend.values import Array, Binding, Iteration, Run, Sequence, Slot, Static, is_number
 from quadrants.ir.nodes import Value
 from quadrants.ir.types import matrix_type, scalar_of, shape_of
@@ -185,8 +186,6 @@ def _static_element(walker: Walker, base: Static, indices: list[Binding], node: 
         except (IndexError, KeyError, TypeError) as reason:
             raise walker.error(node, f"{type(reason).__name__}: {reason}") from None
     if isinstance(base.value, (tuple, list)):
-        from quadrants.frontend.domains import wrap
-
         return _sequence_element(walker, wrap(base.value), indices, node)  # type: ignore[arg-type]
     raise walker.error(node, f"{numbers.describe(base)} takes static indices only")
 

@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING, Any
 from quadrants.errors import QuadrantsTypeError
 from quadrants.frontend import numbers, protocol
 from quadrants.frontend.annotations import resolve_annotation
+from quadrants.frontend.assign import assign
 from quadrants.frontend.calls import Arguments, bind_arguments, flatten, rebuild, written_templates
+from quadrants.frontend.dispatch import evaluate
 from quadrants.frontend.returns import Result, settle_returns
-from quadrants.frontend.source import FunctionSource, function_source
+from quadrants.frontend.source import FunctionSource, function_source, place
+from quadrants.frontend.statements import function_body, record_return
 from quadrants.frontend.values import Array, Binding, Run, Slot, Static
 from quadrants.frontend.walker import Restart, Unknown, Walker
 from quadrants.ir.nodes import Function, Op, Value
+from quadrants.ir.types import i64, matrix_type
 
 if TYPE_CHECKING:
     from quadrants.frontend.compilation import Compilation
@@ -106,8 +110,6 @@ def _converted(walker: Walker, callee: Callee, name: str, binding: Binding, node
         return binding
     scalar = {"int": walker.default_int, "float": walker.default_float}.get(wish.kind, wish.scalar)
     if wish.kind == "matrix" and scalar is not None:
-        from quadrants.ir.types import matrix_type
-
         return Run(numbers.convert(walker, binding, matrix_type(scalar, wish.shape), node))
     if scalar is None or (type(binding) is Array and not binding.indexed):
         return binding
@@ -168,8 +170,6 @@ def _walk_function(
     slot_types: dict[str, Any],
 ) -> bool:
     """One attempt; False if it has to be walked again (a wider slot, another guess of a recursive result)."""
-    from quadrants.frontend.statements import function_body
-
     source = callee.source
     ir_function = Function(specialisation.name)
     walker = Walker(compilation, callee.function, source, ir_function)
@@ -226,15 +226,10 @@ def _own(walker: Walker, entry: tuple[Any, Any, Binding]) -> Value:
 
 
 def _lambda_body(walker: Walker, node: ast.Lambda) -> None:
-    from quadrants.frontend.dispatch import evaluate
-    from quadrants.frontend.statements import record_return
-
     record_return(walker, evaluate(walker, node.body), node)
 
 
 def _location(source: Any) -> Any:
-    from quadrants.frontend.source import place
-
     return place(source.file, source.node)
 
 
@@ -246,8 +241,6 @@ def _parameters(function: Function, binding: Binding, key: Any, name: str) -> An
 
 def key_types(key: Any) -> Any:
     """The types of the run-time parts that a key of `flatten` stands for."""
-    from quadrants.ir.types import i64
-
     if key[0] == "run":
         yield key[1]
     elif key[0] == "array":
@@ -279,8 +272,6 @@ def _emit_call(
     for name, value in zip(specialisation.templates, templates):
         syntax = bound[name][1]
         if syntax is not None and isinstance(syntax, (ast.Name, ast.Subscript, ast.Attribute)):
-            from quadrants.frontend.assign import assign
-
             assign(walker, _as_store(syntax), value)
     return outcome
 

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from quadrants.errors import QuadrantsTypeError
 from quadrants.frontend import numbers
+from quadrants.frontend.atomics import atomic, compare_exchange
 from quadrants.frontend.calls import Arguments
+from quadrants.frontend.domains import static_items, static_product
 from quadrants.frontend.intrinsic_table import Handler, intrinsic
 from quadrants.frontend.values import Array, Binding, Iteration, Run, Sequence, Static
 
@@ -83,8 +85,6 @@ def _static(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
 
 def as_static(walker: Walker, binding: Binding, node: ast.AST) -> Binding:
     """What `binding` is at compile time: an iteration becomes a sequence; an error for values of the run."""
-    from quadrants.frontend.domains import static_items, static_product
-
     if type(binding) in (Static, Sequence, Array):
         return binding
     if type(binding) is Iteration:
@@ -177,8 +177,6 @@ def _volatile(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
 
 def _atomic(by: str) -> Handler:
     def handler(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
-        from quadrants.frontend.atomics import atomic
-
         target, value = arguments.take(walker, node, ("x", "y"))
         return atomic(walker, by, arguments.nodes[0], target, value, node)
 
@@ -201,7 +199,5 @@ for _name, _by in (
 
 @intrinsic("atomic_cas")
 def _compare_exchange(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
-    from quadrants.frontend.atomics import compare_exchange
-
     target, expected, desired = arguments.take(walker, node, ("x", "expected", "desired"))
     return compare_exchange(walker, arguments.nodes[0], target, expected, desired, node)

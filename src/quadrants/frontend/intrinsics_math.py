@@ -11,6 +11,7 @@ import numpy as np
 
 from quadrants.errors import QuadrantsTypeError
 from quadrants.frontend import numbers, operators
+from quadrants.frontend.assign import unpacked
 from quadrants.frontend.calls import Arguments
 from quadrants.frontend.intrinsic_table import Handler, intrinsic, is_given, named_dtype
 from quadrants.frontend.values import Binding, Run, Sequence, Static, is_number
@@ -223,8 +224,6 @@ def _sum(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
     operand, *start = arguments.take(walker, node, ("iterable", "start"), defaults=1)
     total: Binding = start[0] if start else Static(0)
     if type(operand) in (Sequence, Static):
-        from quadrants.frontend.assign import unpacked
-
         for item in unpacked(walker, operand, node):
             total = operators.binary(walker, "add", total, item, node)
         return total
@@ -247,8 +246,6 @@ def _quantifier(op: str, reduction: str) -> Handler:
     def handler(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
         (operand,) = arguments.take(walker, node, ("x",))
         if type(operand) in (Sequence, Static):
-            from quadrants.frontend.assign import unpacked
-
             result: Binding = Static(op == "bit_and")
             for item in unpacked(walker, operand, node):
                 test = numbers.truth(walker, item, node)

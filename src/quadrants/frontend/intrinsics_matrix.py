@@ -10,7 +10,9 @@ import numpy as np
 from quadrants.errors import QuadrantsTypeError
 from quadrants.frontend import numbers, protocol
 from quadrants.frontend.calls import Arguments
+from quadrants.frontend.domains import wrap
 from quadrants.frontend.intrinsic_table import Handler, intrinsic, is_given, named_dtype, static_int
+from quadrants.frontend.methods import method_of
 from quadrants.frontend.values import Binding, Run, Sequence, Static
 from quadrants.ir.nodes import Value
 from quadrants.ir.types import ScalarType, matrix_type, scalar_of, shape_of
@@ -23,12 +25,8 @@ __all__ = ["construct_annotated"]
 
 def _made(walker: Walker, binding: Binding, wish: list[Binding], node: ast.AST) -> Run:
     if type(binding) is Static and isinstance(binding.value, (tuple, list)):
-        from quadrants.frontend.domains import wrap
-
         binding = wrap(binding.value)
     if type(binding) is Static and isinstance(binding.value, np.ndarray):
-        from quadrants.frontend.domains import wrap
-
         walker.compilation.evaluated(binding.value)
         binding = wrap(binding.value.tolist())
     if type(binding) is Sequence:
@@ -148,8 +146,6 @@ def _method_function(name: str) -> Handler:
     """np.dot(a, b) and its like: the method of the first operand."""
 
     def handler(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
-        from quadrants.frontend.methods import method_of
-
         owner, *rest = arguments.positional
         found = method_of(walker, numbers.to_run(walker, owner, node), name, node)
         assert found is not None

@@ -10,6 +10,7 @@ import numpy as np
 from quadrants.errors import QuadrantsTypeError
 from quadrants.frontend import numbers
 from quadrants.frontend.calls import Arguments
+from quadrants.frontend.functions import library_function
 from quadrants.frontend.intrinsic_table import Handler, intrinsic, named_dtype
 from quadrants.frontend.values import Binding, Run, Sequence, Static, is_number
 from quadrants.ir.nodes import Value
@@ -131,8 +132,6 @@ intrinsic("ffs")(_bit_count("ffs"))
 
 @intrinsic("fns")
 def _find_nth_set(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
-    from quadrants.frontend.functions import library_function
-
     return library_function(walker, "fns", arguments, node)
 
 

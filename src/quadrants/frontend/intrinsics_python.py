@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 from quadrants.errors import QuadrantsTypeError
 from quadrants.frontend import numbers, protocol
+from quadrants.frontend.assign import unpacked
 from quadrants.frontend.calls import Arguments
 from quadrants.frontend.intrinsic_table import intrinsic
 from quadrants.frontend.intrinsics_loops import as_static
+from quadrants.frontend.printing import emit_print
 from quadrants.frontend.values import Array, Binding, Iteration, Run, Sequence, Slot, Static
 from quadrants.ir.types import shape_of
 
@@ -51,8 +53,6 @@ def axis_size(walker: Walker, array: Array, axis: int) -> Binding:
 
 @intrinsic(python=(builtins.tuple, builtins.list))
 def _sequence(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
-    from quadrants.frontend.assign import unpacked
-
     if not arguments.positional:
         return Sequence([])
     operand = arguments.positional[0]
@@ -79,7 +79,5 @@ def _reflection(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
 
 @intrinsic(python=(builtins.print,))
 def _print(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
-    from quadrants.frontend.printing import emit_print
-
     emit_print(walker, arguments, node)
     return Static(None)

@@ -6,11 +6,12 @@ import ast
 from typing import TYPE_CHECKING
 
 from quadrants.frontend import numbers
-from quadrants.frontend.dispatch import evaluate
+from quadrants.frontend.dispatch import evaluate, walk
 from quadrants.frontend.merge import Path, append_yield, merge_names, rebuild_sequences, same_static
-from quadrants.frontend.scan import annotate_liveness, contains_return, leaves, names_in
+from quadrants.frontend.scan import annotate_liveness, contains_return, leaves, memory_names, names_in
 from quadrants.frontend.source import FunctionSource
 from quadrants.frontend.values import Binding, Run, Static
+from quadrants.frontend.walker import Walker as WalkerClass
 from quadrants.ir.nodes import Block, Op
 
 if TYPE_CHECKING:
@@ -76,9 +77,6 @@ def _called_function(
 
 
 def _inner_walker(walker: Walker, definition: ast.FunctionDef | ast.Lambda, owner: Walker, node: ast.AST) -> Walker:
-    from quadrants.frontend.scan import memory_names
-    from quadrants.frontend.walker import Walker as WalkerClass
-
     inner = WalkerClass.__new__(WalkerClass)
     for slot in WalkerClass.__slots__:
         setattr(inner, slot, getattr(walker, slot))
@@ -100,8 +98,6 @@ def _inner_walker(walker: Walker, definition: ast.FunctionDef | ast.Lambda, owne
 
 def _tail(walker: Walker, statements: list[ast.stmt], definition: ast.FunctionDef) -> Binding | None:
     """Walks statements in tail position; the value returned, None where control falls off the end."""
-    from quadrants.frontend.dispatch import walk
-
     for position, statement in enumerate(statements):
         walker.at(statement)
         if isinstance(statement, ast.Return):

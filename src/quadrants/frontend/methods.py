@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from quadrants.errors import QuadrantsTypeError
 from quadrants.frontend import numbers, operators
+from quadrants.frontend.assign import assign, unpacked
 from quadrants.frontend.calls import Arguments
+from quadrants.frontend.functions import library_function
+from quadrants.frontend.intrinsics import INTRINSICS
 from quadrants.frontend.values import Array, Binding, BoundMethod, Run, Sequence, Slot, Static
-from quadrants.ir.types import matrix_type, scalar_of, shape_of
+from quadrants.ir.types import matrix_type, scalar_of, shape_of, u1
 
 if TYPE_CHECKING:
     from quadrants.frontend.walker import Walker
@@ -222,8 +225,6 @@ def _by_library(name: str) -> Method:
     """Methods written in the language itself (library/linalg.py)."""
 
     def method(walker: Walker, run: Run, arguments: Arguments, node: ast.AST) -> Binding:
-        from quadrants.frontend.functions import library_function
-
         # Determinants up to 4 by 4 are sums of products, which integers have; what eliminates needs floats.
         exact = _square(walker, run, node, name) <= 4 and name == "determinant"
         operand = run if exact else numbers.as_float(walker, run, node)
@@ -250,8 +251,6 @@ for _name in ("add", "min", "max"):
 
 def _quantifier(op: str) -> Method:
     def method(walker: Walker, run: Run, arguments: Arguments, node: ast.AST) -> Binding:
-        from quadrants.ir.types import u1
-
         _vector(walker, run, node, op)
         return Run(walker.builder.emit(op, walker.builder.cast(run.value, u1)))
 
@@ -264,8 +263,6 @@ _method("all")(_quantifier("reduce_and"))
 
 @_method("cast", "astype")
 def _cast(walker: Walker, run: Run, arguments: Arguments, node: ast.AST) -> Binding:
-    from quadrants.frontend.intrinsics import INTRINSICS
-
     return INTRINSICS["cast"](walker, Arguments([run, *arguments.take(walker, node, ("dt",))], {}, []), node)
 
 
@@ -276,8 +273,6 @@ def _copy(walker: Walker, run: Run, arguments: Arguments, node: ast.AST) -> Bind
 
 @_method("to_list")
 def _to_list(walker: Walker, run: Run, arguments: Arguments, node: ast.AST) -> Binding:
-    from quadrants.frontend.assign import unpacked
-
     return Sequence(unpacked(walker, run, node), is_list=True)
 
 
@@ -289,8 +284,6 @@ def _get_shape(walker: Walker, run: Run, arguments: Arguments, node: ast.AST) ->
 @_method("fill")
 def _fill(walker: Walker, run: Run, arguments: Arguments, node: ast.AST) -> Binding:
     """v.fill(x) on a local name: the name is bound to the filled vector."""
-    from quadrants.frontend.assign import assign
-
     (value,) = arguments.take(walker, node, ("val",))
     target = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
     if target is None:

@@ -20,6 +20,7 @@ from quadrants.frontend.values import (
     Static,
     is_number,
 )
+from quadrants.frontend.walker import Walker
 from quadrants.ir import evaluate
 from quadrants.ir.nodes import Value
 from quadrants.ir.types import (
@@ -41,8 +42,6 @@ from quadrants.ir.types import (
 
 if TYPE_CHECKING:
     import ast
-
-    from quadrants.frontend.walker import Walker
 
 
 def literal_scalar(walker: Walker, value: float) -> ScalarType:

@@ -17,6 +17,7 @@ from quadrants.frontend.values import (
     Static,
     is_number,
 )
+from quadrants.frontend.walker import Walker
 from quadrants.ir.nodes import Value
 from quadrants.ir.types import (
     scalar_of,
@@ -26,8 +27,6 @@ from quadrants.ir.types import (
 
 if TYPE_CHECKING:
     import ast
-
-    from quadrants.frontend.walker import Walker
 
 
 _FOLD: dict[str, Callable[[Any, Any], Any]] = {

@@ -12,7 +12,7 @@ from quadrants.frontend import numbers, protocol
 from quadrants.frontend.merge import NoUnion, append_yield, same_static, unify, value_facts
 from quadrants.frontend.values import Array, Binding, Run, Sequence, Slot, Static, is_number
 from quadrants.ir.nodes import Block, Op, Value
-from quadrants.ir.types import ScalarType, Type, matrix_type, scalar_of
+from quadrants.ir.types import ScalarType, Type, matrix_type, scalar_of, with_scalar
 
 if TYPE_CHECKING:
     from quadrants.frontend.walker import Walker
@@ -183,8 +183,6 @@ def _annotated(walker: Walker, shape: Any, wish: protocol.Annotation) -> Any:
     scalar = {"int": walker.default_int, "float": walker.default_float}.get(wish.kind, wish.scalar)
     if scalar is None:
         return shape
-    from quadrants.ir.types import with_scalar
-
     target = matrix_type(scalar, wish.shape) if wish.kind == "matrix" else with_scalar(shape[1], scalar)
     return ("run", target, False)
 

@@ -22,11 +22,13 @@ from quadrants.frontend.dispatch import evaluate, statement, walk
 from quadrants.frontend.domains import Domain
 from quadrants.frontend.merge import (
     NoUnion,
+    Path,
     append_yield,
     convert_to,
     unify,
 )
 from quadrants.frontend.scan import assigned_names
+from quadrants.frontend.statements import close_branches, record_unreachable
 from quadrants.frontend.values import Binding, Run, Sequence, Static
 from quadrants.frontend.walker import Exit
 from quadrants.ir.nodes import Block, Op
@@ -54,9 +56,6 @@ def with_else(walker: Walker, node: ast.For | ast.While, emit: Any) -> bool:
 
 
 def if_run(walker: Walker, node: ast.If, condition: Run, walk: Any) -> bool:
-    from quadrants.frontend.merge import Path
-    from quadrants.frontend.statements import close_branches
-
     env = walker.env
     paths = [Path(Block(), dict(env)), Path(Block(), dict(env))]
     walker.env = paths[0].env
@@ -230,8 +229,6 @@ def _run_time_while(walker: Walker, node: ast.While, flag: str) -> bool:
     if endless and walker.loops:
         walker.loops[-1].exits.append(Exit("continue", walker.builder.block, dict(walker.env), location))
     elif endless:
-        from quadrants.frontend.statements import record_unreachable
-
         record_unreachable(walker)
     return endless
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from quadrants.frontend import numbers, protocol
 from quadrants.frontend.assign import assign, augmented
+from quadrants.frontend.calls import LocalFunction
 from quadrants.frontend.dispatch import evaluate, register_branch, statement, walk
 from quadrants.frontend.displays import expression_text
 from quadrants.frontend.merge import Path, append_yield, merge_names, rebuild_sequences
@@ -140,8 +141,6 @@ def _assert(walker: Walker, node: ast.Assert) -> bool:
 
 @statement(ast.FunctionDef)
 def _nested_function(walker: Walker, node: ast.FunctionDef) -> bool:
-    from quadrants.frontend.calls import LocalFunction
-
     walker.env[node.name] = LocalFunction(node, walker)
     return False
 
