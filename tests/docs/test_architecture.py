@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import configparser
 import re
+import textwrap
 
+from quadrants.ir.text import parse_module, print_module
+from quadrants.ir.verify import verify
 from quadrants.passes.pipeline import PIPELINE
 
 from .conftest import ARCHITECTURE, ROOT
@@ -59,3 +62,14 @@ def test_the_layers_are_those_that_are_enforced() -> None:
     assert set(names) >= {"lang", "frontend", "runtime", "targets", "passes", "ir", "library", "evidence"}
     assert order["lang"] < order["frontend"] < order["targets"] < order["passes"] < order["ir"]
     assert order["frontend"] == order["runtime"]
+
+
+def test_the_program_on_the_screen_is_one() -> None:
+    text = ARCHITECTURE.read_text()
+    start = text.index("    quadrants-ir 1\n")
+    program = textwrap.dedent(text[start : text.index("\n\n", start) + 1])
+    module = parse_module(program)
+    verify(module)
+    again = print_module(module)
+    assert print_module(parse_module(again)) == again
+    assert module.stage == "tasks" and module.kernel.body.ops[2].attribute("parallel")
