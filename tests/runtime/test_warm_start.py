@@ -608,6 +608,50 @@ def test_results_of_any_shape(cache: Path, tmp_path: Path) -> None:
     assert (first[0], second[0]) == (COMPILED, HIT) and first[1] == second[1]
 
 
+SIZES = """\
+import numpy as np
+import quadrants as qd
+
+@qd.kernel
+def work(a):
+    for i in range(len(a)):
+        b = a[i]
+        b *= 2
+
+def main(size):
+    a = np.ones((4, size))
+    work(a)
+    return a.sum()
+"""
+
+
+def test_static_sizes_have_forms_of_their_own(cache: Path, tmp_path: Path) -> None:
+    for expected in (COMPILED, HIT):
+        for size in (2, 3, 4):
+            assert outcome_of(tmp_path, SIZES, size) == (expected, 8.0 * size)
+
+
+LITERALS = """\
+import numpy as np
+import quadrants as qd
+
+@qd.kernel
+def work(a):
+    a[0] = qd.static(len("a,b".split(","))) + (qd.Matrix.identity(qd.i32, 2) + qd.Vector.one(qd.i32, 2).x).trace()
+    print("{} {}".format(a[0], 2))
+
+def main():
+    a = np.zeros(1)
+    work(a)
+    return a[0]
+"""
+
+
+def test_methods_of_what_stands_in_the_code(cache: Path, tmp_path: Path) -> None:
+    assert outcome_of(tmp_path, LITERALS) == (COMPILED, 6.0)
+    assert outcome_of(tmp_path, LITERALS) == (HIT, 6.0)
+
+
 ALIASED = """\
 import numpy as np
 import quadrants as qd
@@ -662,7 +706,7 @@ def test_a_folder_that_cannot_be_written_costs_only_time(tmp_path: Path, cache: 
 
 
 def test_forms_of_one_kernel_are_few(cache: Path, tmp_path: Path) -> None:
-    texts = [LIVE.replace("speed = 1.5", f"speed = {number}.5") for number in range(2, 12)]
+    texts = [LIVE.replace("speed = 1.5", f"speed = {number}.5") for number in range(2, 20)]
     for text in texts:
         assert outcome_of(tmp_path, text)[0] == COMPILED
     assert outcome_of(tmp_path, texts[-1])[0] == HIT

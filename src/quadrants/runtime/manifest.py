@@ -23,7 +23,7 @@ from quadrants.runtime.fingerprint import compiler_fingerprint
 __all__ = ["cache_counters", "count", "disk", "keep", "load_object", "manifests", "surroundings"]
 
 # How many compiled forms of one kernel, for one set of argument types, are kept: they differ in captured values.
-FORMS = 8
+FORMS = 16
 _COUNTERS = {"hits": 0, "misses": 0, "stores": 0, "not cacheable": 0}
 _opened: tuple[Any, DiskCache | None] | None = None
 
@@ -96,9 +96,15 @@ def keep(cache: DiskCache, key: str, manifest: dict[str, Any], objects: dict[str
     """Adds a form to those under a key, in place of the oldest one, and its objects by the hashes of their content."""
     for digest, content in objects.items():
         cache.put_object(digest, content)
-    known = [other for other in manifests(cache, key) if other["dependencies"] != manifest["dependencies"]]
+    known = [other for other in manifests(cache, key) if _identity(other) != _identity(manifest)]
     cache.put(key, marshal.dumps([manifest, *known][:FORMS]))
     count("stores")
+
+
+def _identity(manifest: dict[str, Any]) -> Any:
+    """What two forms of one kernel differ in: what they depend on, and the sizes that they were compiled for."""
+    program = manifest["program"]
+    return manifest["dependencies"], program["frame"], program["static_shapes"]
 
 
 def load_object(cache: DiskCache, digest: str) -> bytes | None:

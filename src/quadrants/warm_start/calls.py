@@ -18,7 +18,7 @@ from quadrants.frontend.guards import ABSENT, Observation
 from quadrants.ir.types import ScalarType
 from quadrants.warm_start.descriptions import PLAIN, Unstable
 
-__all__ = ["is_repeatable", "read_by"]
+__all__ = ["is_literal", "is_repeatable", "read_by"]
 
 _TYPES = frozenset(
     {bool, bytes, complex, dict, enumerate, float, frozenset, int, list, map, range, reversed, set, slice}
@@ -31,17 +31,22 @@ _FUNCTIONS = frozenset(
 _MODULES = (math.__name__, operator.add.__module__)
 _CONTAINERS = (bool, bytes, complex, dict, float, frozenset, int, list, range, set, str, tuple)
 _CHANCE = "numpy.random"
+_OWN = "quadrants.lang."
+_BY_CHANCE = ("random", "randn", "field", "ndarray")
 _IMPORT = opcode.opmap["IMPORT_NAME"]
 _FIXED_PACKAGES = ("quadrants", "numpy", "math", "operator")
 
 
 def is_repeatable(function: Any) -> bool:
-    """Whether a function called at compile time depends on its arguments only: builtins, functions of math and NumPy,
-    methods of plain data, enumerations by value."""
+    """Whether a function called at compile time depends on its arguments only: builtins, functions of math, NumPy and
+    this package, methods of plain data, enumerations by value."""
+    if isinstance(function, types.MethodType):
+        return is_literal(function.__self__) and is_repeatable(function.__func__)
+    if str(getattr(function, "__module__", "")).startswith(_OWN):
+        return getattr(function, "__name__", "") not in _BY_CHANCE
     if isinstance(function, type):
-        return (
-            function in _TYPES or function in _MORE_TYPES or isinstance(function, enum.EnumMeta) or _of_numpy(function)
-        )
+        known = function in _TYPES or function in _MORE_TYPES
+        return known or isinstance(function, enum.EnumMeta) or _of_numpy(function)
     if isinstance(function, types.BuiltinFunctionType):
         owner = function.__self__
         if function in _FUNCTIONS or function.__module__ in _MODULES:
@@ -110,6 +115,11 @@ def _is_fixed(value: Any) -> bool:
     if isinstance(value, types.ModuleType):
         return value.__name__.partition(".")[0] in _FIXED_PACKAGES
     return isinstance(value, (ScalarType, np.dtype)) or is_repeatable(value)
+
+
+def is_literal(value: Any) -> bool:
+    """Whether a value is plain data that code may have made itself: it needs no place to be found at."""
+    return _is_data(value) or protocol.matrix_constant(value) is not None
 
 
 def _is_data(value: Any) -> bool:

@@ -11,7 +11,7 @@ from quadrants.frontend import protocol
 from quadrants.frontend.annotations import resolve_annotation
 from quadrants.frontend.guards import ContentGuard, Guard, LiveNumber, Observation, guards_of, place_of, shadows_of
 from quadrants.runtime.fingerprint import source_fingerprint
-from quadrants.warm_start.calls import is_repeatable, read_by
+from quadrants.warm_start.calls import is_literal, is_repeatable, read_by
 from quadrants.warm_start.descriptions import Describer, Unstable
 from quadrants.warm_start.places import Places, follow
 
@@ -65,6 +65,8 @@ class Dependencies:
         way, owner, value = observation.way, observation.owner, observation.value
         if way == "output":
             raise Unstable("it prints while compiling")
+        if way == "member" and is_literal(owner) and self.places.find(owner) is None:
+            return  # a method of a number, text, tuple or vector that stands in the code
         if way in _NAMES and not (way != "member" and _is_own(owner)):
             place = self.places.named(owner, way, observation.name, value)
             self._facts.append((place, "value"))

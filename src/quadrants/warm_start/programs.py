@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from quadrants.frontend.guards import LiveNumber
-from quadrants.ir.types import parse_type
+from quadrants.ir.types import ArrayType, parse_type
 from quadrants.program import Program
 from quadrants.runtime.fingerprint import last_line
 from quadrants.targets.frame import Frame
@@ -178,7 +178,8 @@ def captured_arrays_fit(program: Program) -> bool:
     first = len(program.frame.parameters) - len(program.captured)
     for source, type_ in zip(program.captured, program.frame.parameter_types[first:]):
         if not isinstance(source, LiveNumber):
-            trailing: tuple[int, ...] = type_.trailing  # type: ignore[attr-defined]
+            assert type(type_) is ArrayType
+            trailing = type_.trailing
             if trailing and _shape(source)[-len(trailing) :] != trailing:
                 return False
     return True
