@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from quadrants import lang, library
+from quadrants import lang
+from quadrants import library as library
 from quadrants.lang import *  # noqa: F403
 from quadrants.lang.init import config as _config
 

@@ -14,7 +14,7 @@ def hex_digest(*parts: str | bytes) -> str:
     """A hash of texts or bytes, the borders between them included, as 32 hexadecimal digits."""
     state = blake2b(digest_size=16)
     for part in parts:
-        data = part.encode("utf-8", "surrogatepass") if type(part) is str else part
+        data = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
         state.update(len(data).to_bytes(8, "little"))
         state.update(data)
     return state.hexdigest()

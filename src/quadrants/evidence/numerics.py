@@ -38,7 +38,7 @@ def quiet() -> np.errstate:
 
 def held(scalar: ScalarType) -> np.dtype:
     """The NumPy dtype that values of a scalar type are held in."""
-    return np.dtype(np.float32) if scalar is bf16 else scalar.numpy  # type: ignore[return-value]
+    return scalar.numpy if scalar.numpy is not None else np.dtype(np.float32)
 
 
 def round_to_bf16(value: Value) -> Value:

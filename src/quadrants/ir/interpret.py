@@ -191,17 +191,16 @@ def _evaluated(program: _Program, op: Op, row: Row) -> Step:
     scalar = scalar_of(result.type)
     held = ev.held_dtype(scalar)
     rounded = scalar.name == "bf16"
-    keywords = {name: (op.attributes or {})[name] for name in _keywords(evaluate)}
+    keywords = {name: op.attributes[name] for name in _keywords(evaluate)}
     check = _debug_check(op, scalar) if program.debug else None
-    first = operands[0] if operands else None
-    second = operands[1] if len(operands) > 1 else None
+    first, second = (*operands, result, result)[:2]  # the result stands in for operands that are not there
 
     def unary(env: Environment) -> None:
-        value = evaluate(scalar, env[first])  # type: ignore[index]
+        value = evaluate(scalar, env[first])
         env[result] = value if value.dtype is held else ev.finish(scalar, value)
 
     def binary(env: Environment) -> None:
-        value = evaluate(scalar, env[first], env[second])  # type: ignore[index]
+        value = evaluate(scalar, env[first], env[second])
         env[result] = value if value.dtype is held else ev.finish(scalar, value)
 
     def general(env: Environment) -> None:

@@ -37,10 +37,16 @@ __all__ = [
 
 
 class Type:
-    """A type of the IR. Instances are interned: compare with `is`."""
+    """A type of the IR. Instances are interned: compare with `is`. `scalar` is the type of an element, of a scalar itself."""
 
     __slots__ = ("name",)
     name: str
+    scalar: ScalarType
+
+    @property
+    def is_slot(self) -> bool:
+        """Whether it is the private memory of one thread."""
+        return False
 
     def __str__(self) -> str:
         return self.name
@@ -62,10 +68,11 @@ class ScalarType(Type):
     `numpy` the NumPy dtype or None where NumPy has none (bf16).
     """
 
-    __slots__ = ("bits", "kind", "numpy")
+    __slots__ = ("bits", "kind", "numpy", "scalar")
 
     def __init__(self, kind: str, bits: int, name: str = "") -> None:
         self.name = name or f"{kind}{bits}"
+        self.scalar = self
         self.kind = kind
         self.bits = bits
         self.numpy: np.dtype | None = _numpy_dtype(self.name)
@@ -211,7 +218,7 @@ def slot_type(element: Type) -> ArrayType:
 
 def scalar_of(type_: Type) -> ScalarType:
     """The element type of a scalar, matrix or array type."""
-    return type_ if type(type_) is ScalarType else type_.scalar  # type: ignore[attr-defined]
+    return type_.scalar
 
 
 def shape_of(type_: Type) -> tuple[int, ...]:

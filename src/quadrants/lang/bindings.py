@@ -118,7 +118,7 @@ def _number(program: Program, argument: Argument, position: int) -> launch.Argum
     if plain is int:
         return launch.IntegerArgument(offset, type_.bits, type_.is_signed)
     if hasattr(argument.value, "dtype") and type_.numpy is not None and plain is type_.numpy.type:
-        return launch.ScalarArgument(offset, plain)
+        return launch.ScalarArgument(offset, type_.numpy.type)
     return None
 
 

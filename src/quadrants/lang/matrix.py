@@ -96,7 +96,6 @@ class Matrix:
 
     __slots__ = ("__weakref__", "_dtype", "_value")
     __array_priority__ = 1000
-    __hash__ = None  # type: ignore[assignment]
     _value: np.ndarray
     _dtype: ScalarType | None
 

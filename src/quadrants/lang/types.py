@@ -7,7 +7,7 @@ default types), a vector or matrix type of `vector` and `matrix`, an `NDArray`, 
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -194,7 +194,7 @@ class MatrixAnnotation(_Annotation):
         """A field of such elements; options as in `qd.field`."""
         from quadrants.lang.field import field
 
-        return field(self, shape, **options)  # type: ignore[return-value]
+        return cast("MatrixField", field(self, shape, **options))
 
     def ndarray(self, shape: Any, **options: Any) -> Ndarray:
         """An ndarray of such elements; options as in `qd.ndarray`."""

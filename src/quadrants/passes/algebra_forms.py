@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from quadrants.ir.nodes import Op, Value
-from quadrants.ir.types import MatrixType, ScalarType, scalar_of
+from quadrants.ir.types import ArrayType, MatrixType, ScalarType, Type, scalar_of
 from quadrants.passes.fold import element_of
 from quadrants.passes.laws import Found, Rewriter, defined_by, instead, plain
 
@@ -75,7 +75,9 @@ def _known_indices(s: Rewriter, indices: tuple[Value, ...]) -> tuple[int, ...] |
     return None if None in known else known
 
 
-def _flat(type_: MatrixType, indices: tuple[int, ...]) -> int:
+def _flat(type_: Type, indices: tuple[int, ...]) -> int:
+    """The place among a matrix's elements."""
+    assert type(type_) is MatrixType
     return indices[0] if len(indices) == 1 else indices[0] * type_.shape[1] + indices[1]
 
 
@@ -93,9 +95,9 @@ def extract_plain(s: Rewriter, op: Op) -> Found:
     if at is None:
         return None
     if owner.kind == "construct":
-        return owner.operands[_flat(matrix.type, at)]  # type: ignore[arg-type]  # construct(x, y, …)[1] = y
+        return owner.operands[_flat(matrix.type, at)]  # construct(x, y, …)[1] = y
     if owner.kind == "constant":
-        element = element_of(matrix.type, owner.attributes["value"], at)  # type: ignore[arg-type]
+        element = element_of(matrix.type, owner.attributes["value"], at)
         return s.constant(op, op.results[0].type, element)  # a constant's element
     if owner.kind == "insert" and (inserted := _known_indices(s, owner.operands[2:])) is not None:
         if inserted == at:
@@ -112,7 +114,7 @@ def insert_plain(s: Rewriter, op: Op) -> Found:
     if constructed is None or at is None:
         return None
     elements = list(constructed.operands)
-    elements[_flat(matrix.type, at)] = value  # type: ignore[arg-type]
+    elements[_flat(matrix.type, at)] = value
     return instead(op, "construct", *elements, type=matrix.type)  # insert(construct(x, y), z, 1) = construct(x, z)
 
 
@@ -125,8 +127,9 @@ def transpose_plain(s: Rewriter, op: Op) -> Found:
 @plain("dim")
 def dim_plain(s: Rewriter, op: Op) -> Found:
     array = op.operands[0].type
-    axis = op.attributes["axis"] - (array.rank - len(array.trailing))  # type: ignore[attr-defined]
-    return s.constant(op, op.results[0].type, array.trailing[axis]) if axis >= 0 else None  # type: ignore[attr-defined]
+    assert type(array) is ArrayType
+    axis = op.attributes["axis"] - (array.rank - len(array.trailing))
+    return s.constant(op, op.results[0].type, array.trailing[axis]) if axis >= 0 else None
 
 
 @plain("reduce_min", "reduce_max", "reduce_and", "reduce_or")

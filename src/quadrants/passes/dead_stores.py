@@ -54,8 +54,8 @@ class _Finder:
         if elements:
             for other in [other for other, wrapped in elements.items() if may_meet(key, other, wrap or wrapped)]:
                 del elements[other]
-        if self.may_alias and not array.type.is_slot:  # type: ignore[attr-defined]
-            for another in [other for other in pending if other is not array and not other.type.is_slot]:  # type: ignore[attr-defined]
+        if self.may_alias and not array.type.is_slot:
+            for another in [other for other in pending if other is not array and not other.type.is_slot]:
                 del pending[another]
 
     # Visitors: each says whether the operation is dead.

@@ -16,7 +16,7 @@ import numpy as np
 from quadrants.ir import evaluate as ev
 from quadrants.ir.nodes import Op, Value
 from quadrants.ir.ops import OPS
-from quadrants.ir.types import MatrixType, ScalarType, Type
+from quadrants.ir.types import ScalarType, Type
 
 __all__ = ["element_of", "fold", "number_of", "python_value"]
 
@@ -56,7 +56,7 @@ def python_value(type_: ScalarType, held: Any) -> Any:
     return float(held) if type_.is_float else bool(held) if type_.bits == 1 else int(held)
 
 
-def element_of(type_: MatrixType, value: Any, indices: tuple[int, ...]) -> Any:
+def element_of(type_: Type, value: Any, indices: tuple[int, ...]) -> Any:
     """The element of a matrix constant's value (nested tuples)."""
     held = ev.constant(type_.scalar, type=type_, value=value)
     return python_value(type_.scalar, held[indices])
@@ -67,10 +67,10 @@ def fold(op: Op, numbers: tuple[Any, ...]) -> Any:
     result_type: Type = op.results[0].type
     if type(result_type) is not ScalarType:
         return None
-    operand_type = op.operands[0].type
-    if operand_type.kind != "f":  # type: ignore[attr-defined]
-        return _fold_integers(op, operand_type, result_type, numbers)  # type: ignore[arg-type]
-    return _fold_floats(op, operand_type, result_type, numbers)  # type: ignore[arg-type]
+    operand_type = op.operands[0].type.scalar
+    if operand_type.kind != "f":
+        return _fold_integers(op, operand_type, result_type, numbers)
+    return _fold_floats(op, operand_type, result_type, numbers)
 
 
 def _fold_integers(op: Op, operand_type: ScalarType, result_type: ScalarType, numbers: tuple[Any, ...]) -> Any:
@@ -104,6 +104,8 @@ def _evaluate(op: Op, operand_type: ScalarType, result_type: ScalarType, numbers
     held_type = ev.held_dtype(operand_type).type
     attributes = {"type": result_type} if op.kind in ("cast", "bitcast") else {}
     scalar = operand_type if result_type.bits == 1 and op.kind != "cast" else result_type
+    evaluate = OPS[op.kind].evaluate
+    assert evaluate is not None
     with np.errstate(all="ignore"):
-        result = OPS[op.kind].evaluate(scalar, *[held_type(number) for number in numbers], **attributes)  # type: ignore[misc]
+        result = evaluate(scalar, *[held_type(number) for number in numbers], **attributes)
         return python_value(result_type, ev.finish(result_type, result))

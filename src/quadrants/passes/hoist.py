@@ -111,7 +111,7 @@ class _Hoister:
             writes = self.effects.block(region).writes
             if array in writes:
                 return True
-            if self.may_alias and not array.type.is_slot and any(not other.type.is_slot for other in writes):  # type: ignore[attr-defined]
+            if self.may_alias and not array.type.is_slot and any(not other.type.is_slot for other in writes):
                 return True
         return False
 

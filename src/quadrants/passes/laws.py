@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from quadrants.ir.nodes import Op, Value
-from quadrants.ir.types import ScalarType, Type
+from quadrants.ir.types import Type
 
 __all__ = [
     "LEFT",
@@ -84,7 +84,7 @@ def instead(op: Op, kind: str, *operands: Value, **attributes: Any) -> Op:
 
 
 def is_float(type_: Type) -> bool:
-    return (type_ if type(type_) is ScalarType else type_.scalar).kind == "f"  # type: ignore[attr-defined]
+    return type_.scalar.kind == "f"
 
 
 def defined_by(value: Value, kind: str) -> Op | None:

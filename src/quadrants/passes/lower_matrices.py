@@ -46,7 +46,9 @@ def _carry(lowering: Lowering, inits: tuple[Value, ...], in_memory: bool) -> tup
     for init in inits:
         slot = None
         if in_memory and lowering.is_large(init.type):
-            slot = lowering.duplicate(lowering.matrix(init))  # type: ignore[arg-type]
+            held = lowering.matrix(init)
+            assert type(held) is Value
+            slot = lowering.duplicate(held)
         slots.append(slot)
     return slots, lowering.flat([init for init, slot in zip(inits, slots) if slot is None])
 

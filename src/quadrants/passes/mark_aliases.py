@@ -33,5 +33,5 @@ def _overlap(caller: Function, call: Op) -> bool:
     arrays = [operand for operand in call.operands if type(operand.type) is ArrayType]
     if len(set(arrays)) < len(arrays):
         return True
-    shared = [array for array in arrays if not array.type.is_slot]  # type: ignore[attr-defined]
+    shared = [array for array in arrays if not array.type.is_slot]
     return len(shared) > 1 and bool(caller.attributes.get("may_alias"))

@@ -160,13 +160,11 @@ class MatrixCode:
         type_ = op.results[0].type
         assert type(type_) is MatrixType
         target = self.slot(type_)
+        values = [held for held in operands if not isinstance(held, tuple)]  # large matrices are in memory
 
         def one(at: tuple[Value, ...]) -> None:
-            parts = [
-                self.load(held, at) if type(of) is MatrixType else held  # type: ignore[arg-type]
-                for held, of in zip(operands, types)
-            ]
-            value = self.emit(op.kind, tuple(parts), type_.scalar, self.scalar_attributes(op))  # type: ignore[arg-type]
+            parts = [self.load(held, at) if type(of) is MatrixType else held for held, of in zip(values, types)]
+            value = self.emit(op.kind, tuple(parts), type_.scalar, self.scalar_attributes(op))
             self.store(value, target, at)
 
         self.nest(type_.shape, one)

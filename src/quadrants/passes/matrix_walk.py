@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from quadrants.ir.nodes import Block, Function, Op, Value, walk
-from quadrants.ir.types import MatrixType, Type, matrix_type, shape_of
+from quadrants.ir.types import ArrayType, MatrixType, Type, matrix_type, shape_of
 from quadrants.passes.matrix_code import Held, MatrixCode, fits_selects
 
 __all__ = ["Ends", "Handler", "Lowering"]
@@ -98,7 +98,9 @@ class Lowering(MatrixCode):
 
     def value(self, value: Value) -> Value:
         """What takes a scalar's or array's place."""
-        return self.held.get(value, value)  # type: ignore[return-value]
+        found = self.held.get(value, value)
+        assert type(found) is Value
+        return found
 
     def matrix(self, value: Value) -> Held:
         return self.held[value]
@@ -209,8 +211,12 @@ class Lowering(MatrixCode):
             slot = ends[position] if ends else None
             if slot is None:
                 passed.append(value)
-            elif (source := self.memory(self.held[value], value.type)) is not slot:  # type: ignore[arg-type]
-                copies.append((source, slot))
+            else:
+                type_ = value.type
+                assert type(type_) is MatrixType
+                source = self.memory(self.held[value], type_)
+                if source is not slot:
+                    copies.append((source, slot))
         targets = {target for _, target in copies}
         for number, (source, target) in enumerate(copies):
             if source in targets:
@@ -222,7 +228,8 @@ class Lowering(MatrixCode):
 
     def duplicate(self, source: Value) -> Value:
         type_ = source.type
-        duplicate = self.slot(matrix_type(type_.scalar, type_.trailing))  # type: ignore[attr-defined]
+        assert type(type_) is ArrayType
+        duplicate = self.slot(matrix_type(type_.scalar, type_.trailing))
         self.copy(source, duplicate)
         return duplicate
 

@@ -11,6 +11,8 @@ from quadrants.passes.nest import Nest
 
 __all__ = ["Summaries"]
 
+_NOTHING = Forms(Nest(Function("")))
+
 
 class Summaries:
     """The summaries of a module's functions, each made when it is first asked for. `recursive` has the functions among
@@ -39,6 +41,8 @@ class Summaries:
         return made
 
     def _summarise(self, function: Function) -> Summary:
+        if not any([type(parameter.type) is ArrayType for parameter in function.parameters]):
+            return Summary(function.parameters, [], _NOTHING)
         nest = Nest(function)
         forms = Forms(nest)
         parameters = set(function.parameters)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from quadrants.ir.nodes import Function
-from quadrants.ir.types import ArrayType, MatrixType, ScalarType, Type, scalar_of
+from quadrants.ir.types import ArrayType, MatrixType, Type
 from quadrants.records import Record
 
 __all__ = ["Frame", "descriptor_bytes", "frame_layout"]
@@ -76,7 +76,7 @@ def _flattened(types: tuple[Type, ...], offsets: tuple[int, ...]) -> list[tuple[
     flat: list[tuple[Type, int]] = []
     for type_, offset in zip(types, offsets):
         if type(type_) is MatrixType:
-            scalar: ScalarType = scalar_of(type_)
+            scalar = type_.scalar
             flat.extend((scalar, offset + k * scalar.bytes) for k in range(type_.count))
         else:
             flat.append((type_, offset))

@@ -69,8 +69,9 @@ def format_literal(value: Any) -> str:
     if isinstance(value, Location):
         return f"location{format_literal(tuple(value))}"
     if isinstance(value, (tuple, list)):
-        parts = ", ".join([format_literal(part) for part in cast("Sequence[Any]", value)])
-        return f"[{parts}]" if isinstance(value, list) else f"({parts}{',' if len(value) == 1 else ''})"  # type: ignore[arg-type]
+        members = cast("Sequence[Any]", value)
+        parts = ", ".join([format_literal(part) for part in members])
+        return f"[{parts}]" if isinstance(value, list) else f"({parts}{',' if len(members) == 1 else ''})"
     if isinstance(value, dict):
         items = cast("dict[Any, Any]", value).items()
         return f"{{{', '.join([f'{format_literal(key)}: {format_literal(item)}' for key, item in items])}}}"

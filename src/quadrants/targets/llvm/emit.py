@@ -147,7 +147,7 @@ def _effects(program: Program, ops: list[Op], callees: list[str], circular: bool
     returns = not circular and "while" not in kinds and all("willreturn" in word for word in words)
     writes = any(
         op.kind in ("update", "compare_exchange", "print", "check", "random")
-        or (op.kind == "store" and not op.operands[1].type.is_slot)  # type: ignore[attr-defined]
+        or (op.kind == "store" and not op.operands[1].type.is_slot)
         or (op.kind == "store" and not isinstance(op.operands[1].owner, Op))
         for op in ops
     )

@@ -237,7 +237,7 @@ def _call(writer: Writer, op: Op) -> None:
             parameters.append("ptr")
             arguments.append(f"ptr {writer.array(operand).pointer}")
         else:
-            parameters.append(register_type(operand.type))  # type: ignore[arg-type]
+            parameters.append(register_type(operand.type.scalar))
             arguments.append(writer.typed(operand))
     may_fail = callee in program.may_fail
     types = register_types([result.type for result in op.results])

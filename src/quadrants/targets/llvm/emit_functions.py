@@ -62,9 +62,10 @@ class EntryWriter(FrameWriter):
 
     def leave(self, values: list[str], types: list[Type]) -> None:
         for value, (type_, offset) in zip(values, self.frame.lowered_results()):
-            stored = to_memory(self, type_, value)  # type: ignore[arg-type]
+            scalar = type_.scalar
+            stored = to_memory(self, scalar, value)
             address = self.at(offset)
-            self.line(f"store {memory_type(type_)} {stored}, ptr {address}, align {type_.bytes}")  # type: ignore[arg-type, attr-defined]
+            self.line(f"store {memory_type(scalar)} {stored}, ptr {address}, align {scalar.bytes}")
         self.line("ret i32 0")
 
     def fail(self) -> None:

@@ -314,7 +314,7 @@ def _scattered(writer: EntryWriter, op: Op) -> list[Value]:
 
 
 def scalar_name(array: Value) -> str:
-    return array.type.scalar.name  # type: ignore[attr-defined]
+    return array.type.scalar.name
 
 
 def _updates_per_iteration(block: Block, arrays: list[Value]) -> int:

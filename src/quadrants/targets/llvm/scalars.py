@@ -42,6 +42,6 @@ def literal(scalar: ScalarType, value: Any) -> str:
     with np.errstate(over="ignore", invalid="ignore"):
         if scalar.name == "bf16":
             value = round_bf16(np.float32(value))
-        elif scalar.bits < 64:
-            value = scalar.numpy.type(value)  # type: ignore[union-attr]
+        elif scalar.bits < 64 and scalar.numpy is not None:
+            value = scalar.numpy.type(value)
     return f"0x{struct.unpack('>Q', struct.pack('>d', float(value)))[0]:016X}"

@@ -190,14 +190,14 @@ class Writer:
 
     def typed(self, value: Value) -> str:
         """The operand of a scalar value with its LLVM type before it."""
-        return f"{register_type(value.type)} {self.name(value)}"  # type: ignore[arg-type]
+        return f"{register_type(value.type.scalar)} {self.name(value)}"
 
     def resolve(self, value: Value) -> str:
         """A value that no line has defined: a constant, a size or a parameter; they are made where first asked for."""
         owner = value.owner
         if isinstance(owner, Op):
             if owner.kind == "constant":
-                return literal(value.type, owner.attributes["value"])  # type: ignore[arg-type, index]
+                return literal(value.type.scalar, owner.attributes["value"])
             if owner.kind == "dim":
                 return self.array(owner.operands[0]).size(owner.attributes["axis"])
         return self.parameter(value)
@@ -214,7 +214,9 @@ class Writer:
         """The access to an array value."""
         found = self.arrays.get(value)
         if found is None:
-            found = self.arrays[value] = ArrayAccess(self, value.type, self.descriptor(value))  # type: ignore[arg-type]
+            type_ = value.type
+            assert type(type_) is ArrayType
+            found = self.arrays[value] = ArrayAccess(self, type_, self.descriptor(value))
         return found
 
     def add_slot(self, value: Value) -> ArrayAccess:
