@@ -265,13 +265,6 @@ def _is_fixed(owner: Any) -> bool:
     return isinstance(owner, type) and owner.__module__.partition(".")[0] in _FIXED_PACKAGES
 
 
-def _is_fixed(owner: Any) -> bool:
-    """Whether a module or class belongs to a package whose members do not change."""
-    if isinstance(owner, types.ModuleType):
-        return owner.__name__.partition(".")[0] in _FIXED_PACKAGES
-    return isinstance(owner, type) and owner.__module__.partition(".")[0] in _FIXED_PACKAGES
-
-
 def compile_source(
     function: types.FunctionType,
     arguments: list[tuple[str, Argument]],
