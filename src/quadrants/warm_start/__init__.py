@@ -1,7 +1,7 @@
 """Warm starts: compiled kernels kept on disk, found again by a process that neither parses Python nor loads LLVM.
 
-The key of an entry is a hash of the kernel's code, the types of its arguments, the options, the compiler, the processor.
-Under it stand a few manifests: paths to every object that a compiled form depends on, with descriptions that must hold
+The key of an entry is a hash of the kernel's code, the types of its arguments, the options, the compiler and the
+processor. Under it stand a few manifests: paths to every object that a compiled form depends on, with descriptions that must hold
 of them (see descriptions.py, places.py, manifests.py), the program's data (programs.py) and the names of its objects.
 """
 
@@ -28,8 +28,8 @@ FORMAT = 1
 class Lookup:
     """The disk cache's side of one compile: `find` before it, `keep` after it.
 
-    Nothing is found or kept for targets without machine code, with `offline_cache=False`, and with options that watch the
-    compiler at work.
+    Nothing is found or kept for targets without machine code, with `offline_cache=False`, and with options that watch
+    the compiler at work.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What a compiled kernel relies on, as plain data: made after a compile, checked against the objects of this process."""
+"""What a compiled kernel relies on, as plain data: made after a compile, checked against this process's objects."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Dependencies:
     """The paths and facts that a compiled form of a kernel depends on.
 
     `data` is what a manifest keeps: 'steps' lead to objects, 'facts' (place, way of looking, description) have to hold
-    of them, 'guards' are the places of what is checked again at every launch, 'captured' the kernel's further parameters.
-    Raises Unstable where something cannot be told to another process.
+    of them, 'guards' are the places of what is checked again at every launch, 'captured' the kernel's further
+    parameters. Raises Unstable where something cannot be told to another process.
     """
 
     def __init__(self, source: CompiledSource, roots: Roots) -> None:
