@@ -90,19 +90,15 @@ def _facts(node: ast.AST) -> _Facts:
     known = getattr(node, "_facts", None)
     if known is None:
         known = _Facts()
-        _visit(node, known, False)
+        _VISIT.get(type(node), _visit)(node, known, False)
         node._facts = known  # type: ignore[attr-defined]
     return known
 
 
 def _visit(node: ast.AST, found: _Facts, nested: bool) -> None:
+    """Adds the facts of a node and all below."""
+    visit = _VISIT
     kind = type(node)
-    if kind is ast.Name:
-        if type(node.ctx) is ast.Load:  # type: ignore[attr-defined]
-            found.loads.add(node.id)  # type: ignore[attr-defined]
-        elif not nested:
-            found.assigned[node.id] = None  # type: ignore[attr-defined]
-        return
     look = _LOOK.get(kind)
     if look is not None:
         nested = look(node, found, nested)
@@ -110,14 +106,37 @@ def _visit(node: ast.AST, found: _Facts, nested: bool) -> None:
         value = getattr(node, name, None)
         if type(value) is not list:
             if isinstance(value, ast.AST):
-                _visit(value, found, nested)
+                visit.get(type(value), _visit)(value, found, nested)
         elif not nested and name in _BODIES:
             for child in value:
                 found.include(_facts(child))
         else:
             for child in value:
                 if isinstance(child, ast.AST):
-                    _visit(child, found, nested)
+                    visit.get(type(child), _visit)(child, found, nested)
+
+
+def _visit_name(node: ast.Name, found: _Facts, nested: bool) -> None:
+    if type(node.ctx) is ast.Load:
+        found.loads.add(node.id)
+    elif not nested:
+        found.assigned[node.id] = None
+
+
+def _visit_constant(node: ast.Constant, found: _Facts, nested: bool) -> None:
+    """A constant tells nothing."""
+
+
+def _visit_binary(node: ast.BinOp, found: _Facts, nested: bool) -> None:
+    _VISIT.get(type(node.left), _visit)(node.left, found, nested)
+    _VISIT.get(type(node.right), _visit)(node.right, found, nested)
+
+
+_VISIT: dict[type[ast.AST], Callable[..., None]] = {
+    ast.Name: _visit_name,
+    ast.Constant: _visit_constant,
+    ast.BinOp: _visit_binary,
+}
 
 
 def _look_element(node: ast.Subscript | ast.Attribute, found: _Facts, nested: bool) -> bool:
