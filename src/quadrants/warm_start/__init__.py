@@ -1,8 +1,9 @@
 """Warm starts: compiled kernels kept on disk, found again by a process that neither parses Python nor loads LLVM.
 
 The key of an entry is a hash of the kernel's code, the types of its arguments, the options, the compiler and the
-processor. Under it stand a few manifests: paths to every object that a compiled form depends on, with descriptions that must hold
-of them (see descriptions.py, places.py, manifests.py), the program's data (programs.py) and the names of its objects.
+processor. Under it stand a few manifests: paths to every object that a compiled form depends on, with descriptions that
+must hold of them (see descriptions.py, places.py, manifests.py), the program's data (programs.py) and the names of its
+objects.
 """
 
 from __future__ import annotations
