@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from quadrants.errors import QuadrantsNameError, QuadrantsSyntaxError
@@ -10,9 +11,13 @@ from quadrants.frontend import numbers
 from quadrants.frontend.dispatch import walk
 from quadrants.frontend.merge import (
     NoUnion,
+    Parts,
     append_yield,
     convert_to,
-    rebuild_sequences,
+    have_one_form,
+    part_names,
+    parts_of,
+    rebuild_wholes,
     same_static,
     unify,
     value_facts,
@@ -21,7 +26,7 @@ from quadrants.frontend.scan import assigned_names, touched_names
 from quadrants.frontend.values import Array, Binding, Broken, Run, Sequence, Slot, Static
 from quadrants.frontend.walker import Exit, Loop
 from quadrants.ir.nodes import Block, Op, Value
-from quadrants.ir.types import Type, u1
+from quadrants.ir.types import Type
 
 if TYPE_CHECKING:
     from quadrants.frontend.walker import Env, Walker
@@ -34,43 +39,110 @@ __all__ = [
     "initial_values",
     "is_carried",
     "new_names",
+    "unsettled_names",
     "walk_body",
     "widened_types",
 ]
 
 
 class Carry:
-    """The names that a loop carries: their types, and the values they enter with."""
+    """The names that a loop carries: their types, and the values they enter with.
 
-    __slots__ = ("entries", "names", "types")
+    Tuples, lists and views are carried part by part, each under a name of its own: `wholes` are these, outer ones first,
+    and `fixed` parts of them that have no run-time value and must stay the same. `unsettled`: names whose bindings
+    change from one iteration to the next in a way that has no run-time value; an iteration cannot read them (the only
+    one of a loop that does not go round can).
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("entries", "fixed", "goes_round", "names", "types", "unsettled", "wholes")
+
+    def __init__(self, unsettled: set[str], goes_round: bool) -> None:
+        self.goes_round = goes_round
         self.names: list[str] = []
         self.types: list[tuple[Type, bool]] = []
         self.entries: list[Binding] = []
+        self.wholes: dict[str, Binding] = {}
+        self.fixed: dict[str, Binding] = {}
+        self.unsettled = unsettled
+
+    def add(self, name: str, binding: Binding, facts: tuple[Type, bool]) -> None:
+        self.names.append(name)
+        self.types.append(facts)
+        self.entries.append(binding)
+
+    def enter(self, walker: Walker, values: Iterable[Value]) -> None:
+        """Binds the names at the head of an iteration."""
+        if self.goes_round:
+            walker.env.update({name: _unsettled(walker, name) for name in self.unsettled})
+        for name, whole in self.wholes.items():
+            walker.env[name] = Parts(whole, part_names(name, whole))
+        walker.env.update(self.fixed)
+        for name, value, (_, weak) in zip(self.names, values, self.types):
+            value.name = name if name.isidentifier() else ""
+            walker.env[name] = Run(value, weak)
+        rebuild_wholes(walker.env, list(self.wholes))
+
+    def leave(self, exits: list[Exit]) -> set[str]:
+        """Takes the wholes apart at the exits; gives the names that leave an iteration in another form than they enter
+        with."""
+        changed: set[str] = set()
+        for name, whole in self.wholes.items():
+            for exit_ in exits:
+                found = exit_.env.get(name)
+                if found is None or not have_one_form([whole, found]):
+                    changed.add(name.partition(".")[0])
+                else:
+                    exit_.env.update(zip(part_names(name, whole), parts_of(found) or ()))
+        for name, binding in self.fixed.items():
+            if not all(name in exit_.env and same_static(binding, exit_.env[name]) for exit_ in exits):
+                changed.add(name.partition(".")[0])
+        return changed
+
+
+def _unsettled(walker: Walker, name: str) -> Broken:
+    return Broken(
+        lambda at: walker.error(
+            at,
+            f'"{name}" changes in the loop in a way that has no run-time value',
+            hint="numbers, vectors, matrices and tuples of them can change from one iteration to the next",
+        )
+    )
 
 
 def carried_names(
-    walker: Walker, node: ast.For | ast.While, known: dict[str, tuple[Type, bool]], targets: set[str], flag: str
+    walker: Walker,
+    node: ast.For | ast.While,
+    known: dict[str, tuple[Type, bool]],
+    targets: set[str],
+    flag: str,
+    unsettled: set[str],
 ) -> Carry:
-    carry = Carry()
+    carry = Carry(unsettled, not getattr(node, "_runs_once", False))
     wanted = list(dict.fromkeys([*assigned_names(node.body, node), *((flag,) if flag else ()), *known]))
     live = node._live_head | node._live_out  # type: ignore[union-attr]
     for name in wanted:
         binding = walker.env.get(name)
-        if binding is None or name in targets or (name not in live and name != flag and name not in known):
+        if binding is None or name in targets or name in unsettled:
             continue
-        if type(binding) is Sequence:
-            binding = _carried_list(walker, name, binding, node)
-        if type(binding) in (Slot, Array, Broken) or not is_carried(walker, binding, node):
-            continue
-        facts = known.get(name) or value_facts(walker, binding, node)
-        if facts[0] is u1 and name != flag and not known.get(name):
-            facts = value_facts(walker, binding, node)
-        carry.names.append(name)
-        carry.types.append(facts)
-        carry.entries.append(binding)
+        if name in live or name == flag or name in known:
+            _carry(walker, carry, name, binding, known, node)
     return carry
+
+
+def _carry(
+    walker: Walker, carry: Carry, name: str, binding: Binding, known: dict[str, tuple[Type, bool]], node: ast.AST
+) -> None:
+    if type(binding) is Sequence:
+        binding = _carried_list(walker, name, binding, node)
+    parts = parts_of(binding)
+    if parts is not None:
+        carry.wholes[name] = binding
+        for part, item in zip(part_names(name, binding), parts):
+            _carry(walker, carry, part, item, known, node)
+    elif type(binding) not in (Slot, Array, Broken) and is_carried(walker, binding, node):
+        carry.add(name, binding, known.get(name) or value_facts(walker, binding, node))
+    elif "." in name:
+        carry.fixed[name] = binding
 
 
 def _carried_list(walker: Walker, name: str, binding: Sequence, node: ast.AST) -> Binding:
@@ -80,7 +152,8 @@ def _carried_list(walker: Walker, name: str, binding: Sequence, node: ast.AST) -
             run = numbers.sequence_to_matrix(walker, binding, node)
         except QuadrantsSyntaxError:
             return binding
-        walker.env[name] = run
+        if name in walker.env:
+            walker.env[name] = run
         return run
     return binding
 
@@ -104,9 +177,7 @@ def walk_body(
     types of names that the loop turns out to carry from one iteration to the next without a value in front of it."""
     before = walker.env
     walker.env = dict(before)
-    for name, value, (_, weak) in zip(carry.names, body.arguments[first:], carry.types):
-        value.name = name if name.isidentifier() else ""
-        walker.env[name] = Run(value, weak)
+    carry.enter(walker, body.arguments[first:])
     loop = Loop(node, flag=flag)
     walker.loops.append(loop)
     with walker.inside(body):
@@ -138,7 +209,7 @@ def _early_names(walker: Walker, loop: Loop) -> dict[str, tuple[Type, bool]]:
 
 
 def widened_types(
-    walker: Walker, carry: Carry, exits: list[Exit], env: Env, node: ast.AST
+    walker: Walker, carry: Carry, exits: list[Exit], env: Env, node: ast.For | ast.While
 ) -> dict[str, tuple[Type, bool]]:
     """The carried names whose values come back with another type than they entered with."""
     changed = _changed_by_calls(walker, carry, exits, env, node)
@@ -184,33 +255,75 @@ def _changed_by_calls(
     return changed
 
 
+def unsettled_names(
+    walker: Walker, node: ast.For | ast.While, carry: Carry, exits: list[Exit], env: Env, targets: set[str]
+) -> set[str]:
+    """The names that the next iteration would read as what they were before the loop, though this one binds them to
+    something else that cannot be carried."""
+    found = carry.leave(exits)
+    for name in dict.fromkeys([*assigned_names(node.body, node), *touched_names(node)]):
+        if name in carry.names or name in carry.wholes or name in targets or name not in env:
+            continue
+        if name in node._live_head and not _stays(env[name], name, exits):  # type: ignore[union-attr]
+            found.add(name)
+    return found - carry.unsettled
+
+
+def _stays(binding: Binding, name: str, exits: list[Exit]) -> bool:
+    return all(name in exit_.env and same_static(binding, exit_.env[name]) for exit_ in exits)
+
+
 def new_names(
-    walker: Walker, node: ast.For | ast.While, exits: list[Exit], env: Env, targets: set[str]
+    walker: Walker, node: ast.For | ast.While, carry: Carry, exits: list[Exit], env: Env, targets: set[str]
 ) -> list[tuple[str, Type, bool]]:
     """Names first assigned in the loop and read after it: they leave it too."""
     found: list[tuple[str, Type, bool]] = []
     live = node._live_out  # type: ignore[union-attr]
     for name in dict.fromkeys([*assigned_names(node.body, node), *sorted(targets)]):
-        if name not in live or (name in env and name not in targets):
-            continue
-        bindings = [exit_.env[name] for exit_ in exits if name in exit_.env and type(exit_.env[name]) is not Broken]
-        if not bindings:
-            continue
-        if name in env and name in targets:
-            bindings.append(env[name])
-        if (
-            all(same_static(bindings[0], other) for other in bindings)
-            and type(bindings[0]) is Static
-            and not isinstance(bindings[0].value, (int, float))
-        ):
-            env[name] = bindings[0]
-            continue
-        try:
-            type_, weak = unify(walker, bindings, node)
-        except NoUnion:
-            continue
-        found.append((name, type_, weak))
+        if name in live and (name not in env or name in targets):
+            _new_name(walker, name, node, carry, exits, env, found)
     return found
+
+
+def _new_name(
+    walker: Walker,
+    name: str,
+    node: ast.AST,
+    carry: Carry,
+    exits: list[Exit],
+    env: Env,
+    found: list[tuple[str, Type, bool]],
+) -> bool:
+    """Adds a name, or its parts, to what leaves the loop; False if it has no run-time value."""
+    bindings = [exit_.env[name] for exit_ in exits if name in exit_.env and type(exit_.env[name]) is not Broken]
+    if not bindings:
+        return False
+    if name in env:
+        bindings.append(env[name])
+    first = bindings[0]
+    if all(same_static(first, other) for other in bindings) and _is_object(first):
+        env[name] = first
+        return True
+    if name not in env and have_one_form(bindings):
+        names = part_names(name, first)
+        for exit_ in exits:
+            if name in exit_.env:
+                exit_.env.update(zip(names, parts_of(exit_.env[name]) or ()))
+        carry.wholes[name] = first
+        known = [_new_name(walker, part, node, carry, exits, env, found) for part in names]
+        if not all(known):
+            del carry.wholes[name]
+        return all(known)
+    try:
+        found.append((name, *unify(walker, bindings, node)))
+    except NoUnion:
+        return False
+    return True
+
+
+def _is_object(binding: Binding) -> bool:
+    """Whether a binding is an object that is known, other than a number."""
+    return type(binding) is Static and not isinstance(binding.value, (int, float))
 
 
 def close_exits(walker: Walker, exits: list[Exit], names: list[Any], node: ast.AST, body: Block) -> None:
@@ -229,28 +342,19 @@ def close_exits(walker: Walker, exits: list[Exit], names: list[Any], node: ast.A
 
 
 def bind_results(
-    walker: Walker, op: Op, names: list[Any], exits: list[Exit], env: Env, node: ast.For | ast.While
+    walker: Walker, op: Op, names: list[Any], carry: Carry, exits: list[Exit], env: Env, node: ast.For | ast.While
 ) -> None:
     walker.env = dict(env)
+    for name, whole in carry.wholes.items():
+        walker.env[name] = Parts(whole, part_names(name, whole))
+    walker.env.update(carry.fixed)
     for (name, (_, weak)), value in zip(names, op.results):
         value.name = name if name.isidentifier() else ""
         walker.env[name] = Run(value, weak)
         if name in walker.memory:
             walker.bind(name, walker.env[name], node)
-    carried = {name for name, _ in names}
+    carried = {name for name, _ in names} | carry.wholes.keys()
     for name in assigned_names(node.body, node):
-        if name in carried or name not in env:
-            continue
-        after = [exit_.env.get(name) for exit_ in exits]
-        if (
-            not all(found is not None and same_static(env[name], found) for found in after)
-            and type(env[name]) is not Slot
-        ):
-            walker.env[name] = Broken(
-                lambda at, name=name: walker.error(
-                    at,
-                    f'"{name}" changes in the loop in a way that has no run-time value',
-                    hint="numbers, vectors and matrices can change in loops",
-                )
-            )
-    rebuild_sequences(walker.env, list(walker.env))
+        if name not in carried and name in env and type(env[name]) is not Slot and not _stays(env[name], name, exits):
+            walker.env[name] = _unsettled(walker, name)
+    rebuild_wholes(walker.env, list(walker.env))

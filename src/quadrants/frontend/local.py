@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from quadrants.frontend import numbers
 from quadrants.frontend.dispatch import evaluate, walk
-from quadrants.frontend.merge import Path, append_yield, merge_names, rebuild_sequences, same_static
+from quadrants.frontend.merge import Path, append_yield, merge_names, rebuild_wholes, same_static
 from quadrants.frontend.scan import annotate_liveness, contains_return, leaves, memory_names, names_in
 from quadrants.frontend.source import FunctionSource
 from quadrants.frontend.values import Binding, Run, Static
@@ -160,5 +160,5 @@ def _meet(
     env = dict(paths[0].env)
     for (name, _, _, weak), value in zip(merged, op.results):
         env[name] = Run(value, weak)
-    rebuild_sequences(env, ["$value"])
+    rebuild_wholes(env, ["$value"])
     return env["$value"]

@@ -17,7 +17,19 @@ from quadrants.ir.types import ScalarType, Type, matrix_type, scalar_of, shape_o
 if TYPE_CHECKING:
     from quadrants.frontend.walker import Env, Walker
 
-__all__ = ["NoUnion", "Path", "merge_names", "same_static", "unify"]
+__all__ = [
+    "NoUnion",
+    "Parts",
+    "Path",
+    "have_one_form",
+    "merge_names",
+    "part_names",
+    "parts_of",
+    "rebuild_wholes",
+    "same_static",
+    "unify",
+    "whole_of",
+]
 
 
 class Path:
@@ -79,10 +91,9 @@ def _merge(
             ),
         )
         return
-    if all(type(binding) is Sequence for binding in present) and len(present) == len(bindings):
-        if len({len(binding.items) for binding in present}) == 1:  # type: ignore[attr-defined]
-            _merge_sequences(walker, name, present, paths, node, merged)
-            return
+    if have_one_form(present):
+        _merge_parts(walker, name, bindings, paths, node, merged)
+        return
     try:
         type_, weak = unify(walker, present, node)
     except NoUnion as reason:
@@ -121,37 +132,84 @@ def _assignments(walker: Walker, name: str, node: ast.AST) -> list[SourceLocatio
     return [source_location(Location(walker.file, line)) for line in sorted(line for line in lines if line)]
 
 
-def _merge_sequences(
-    walker: Walker, name: str, present: list[Any], paths: list[Path], node: ast.AST, merged: list[Any]
+# Tuples, lists and views meet part by part.
+
+
+class Parts(Binding):
+    """Stands for a tuple, list or view whose parts are bound to names of their own while paths meet."""
+
+    __slots__ = ("names", "whole")
+
+    def __init__(self, whole: Binding, names: list[str]) -> None:
+        self.whole = whole
+        self.names = names
+
+
+def parts_of(binding: Binding) -> list[Binding] | None:
+    """What a tuple or list consists of, or the indices that a view of an array stands at; None for what is no such
+    thing."""
+    if type(binding) is Sequence:
+        return binding.items
+    if type(binding) is Static and type(binding.value) in (tuple, list):
+        return [Static(item) for item in binding.value]
+    if type(binding) is Array and binding.is_view and binding.prefix:
+        return [Run(index) for index in binding.prefix]
+    return None
+
+
+def have_one_form(bindings: list[Binding]) -> bool:
+    """Whether the bindings differ in their parts alone: all are tuples of one length, or views of one array."""
+    first = bindings[0]
+    parts = parts_of(first)
+    if parts is None:
+        return False
+    for other in bindings[1:]:
+        if len(parts_of(other) or ()) != len(parts) or (type(first) is Array) != (type(other) is Array):
+            return False
+        if type(first) is Array and first.value is not other.value:  # type: ignore[attr-defined]
+            return False
+    return True
+
+
+def part_names(name: str, binding: Binding) -> list[str]:
+    return [f"{name}.{position}" for position in range(len(parts_of(binding) or ()))]
+
+
+def whole_of(binding: Binding, parts: list[Binding]) -> Binding:
+    """A binding of the form of `binding` with these parts."""
+    if type(binding) is Sequence:
+        return Sequence(parts, binding.is_list, binding.names)
+    if type(binding) is Static:
+        return Sequence(parts, type(binding.value) is list)
+    assert type(binding) is Array
+    indices = tuple(part.value for part in parts)  # type: ignore[attr-defined]
+    return Array(
+        binding.value, binding.kind, binding.domain, indices, binding.offset, binding.origin, binding.example, True
+    )
+
+
+def _merge_parts(
+    walker: Walker, name: str, bindings: list[Binding | None], paths: list[Path], node: ast.AST, merged: list[Any]
 ) -> None:
-    """Tuples meet member by member, under names of their own that `rebuild` puts together again."""
-    parts = [f"{name}.{position}" for position in range(len(present[0].items))]
-    for position, part in enumerate(parts):
-        for path, sequence in zip(paths, present):
-            path.env[part] = sequence.items[position]
-        _merge(walker, part, [sequence.items[position] for sequence in present], paths, node, merged)
-    marker = Sequence([Static(None)] * len(parts), present[0].is_list, present[0].names)
-    marker.items = [PartOf(part) for part in parts]
-    settle(paths, name, marker)
+    """Part by part, under names of their own that `rebuild_wholes` puts together again."""
+    whole = next(binding for binding in bindings if binding is not None)
+    names = part_names(name, whole)
+    for position, part in enumerate(names):
+        column = [None if binding is None else (parts_of(binding) or ())[position] for binding in bindings]
+        for path, binding in zip(paths, column):
+            if binding is not None:
+                path.env[part] = binding
+        _merge(walker, part, column, paths, node, merged)
+    settle(paths, name, Parts(whole, names))
 
 
-class PartOf(Binding):
-    """Stands in a merged tuple for the member that the merge gives under a name of its own."""
-
-    __slots__ = ("name",)
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-
-def rebuild_sequences(env: Env, names: Any) -> None:
-    """Puts merged tuples together from their parts, and drops the parts' names."""
+def rebuild_wholes(env: Env, names: Any) -> None:
+    """Puts what met part by part together, and drops the parts' names."""
     for name in names:
         binding = env.get(name)
-        if type(binding) is Sequence and any(type(item) is PartOf for item in binding.items):
-            rebuild_sequences(env, [item.name for item in binding.items if type(item) is PartOf])
-            items = [env.pop(item.name, Static(None)) if type(item) is PartOf else item for item in binding.items]
-            env[name] = Sequence(items, binding.is_list, binding.names)
+        if type(binding) is Parts:
+            rebuild_wholes(env, binding.names)
+            env[name] = whole_of(binding.whole, [env.pop(part) for part in binding.names])
 
 
 class NoUnion(Exception):
@@ -163,7 +221,7 @@ def _is_value(walker: Walker, binding: Binding) -> bool:
         return True
     if type(binding) is Static:
         return (
-            is_number(binding.value)
+            isinstance(binding.value, (int, float))
             or protocol.matrix_constant(binding.value) is not None
             or hasattr(binding.value, "dtype")
         )

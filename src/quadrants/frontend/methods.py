@@ -11,7 +11,6 @@ from quadrants.frontend import numbers, operators
 from quadrants.frontend.assign import assign, unpacked
 from quadrants.frontend.calls import Arguments
 from quadrants.frontend.functions import library_function
-from quadrants.frontend.intrinsics import INTRINSICS
 from quadrants.frontend.values import Array, Binding, BoundMethod, Run, Sequence, Slot, Static
 from quadrants.ir.types import matrix_type, scalar_of, shape_of, u1
 
@@ -263,6 +262,8 @@ _method("all")(_quantifier("reduce_and"))
 
 @_method("cast", "astype")
 def _cast(walker: Walker, run: Run, arguments: Arguments, node: ast.AST) -> Binding:
+    from quadrants.frontend.intrinsics import INTRINSICS
+
     return INTRINSICS["cast"](walker, Arguments([run, *arguments.take(walker, node, ("dt",))], {}, []), node)
 
 

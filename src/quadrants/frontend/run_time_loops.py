@@ -15,6 +15,7 @@ from quadrants.frontend.carried import (
     close_exits,
     initial_values,
     new_names,
+    unsettled_names,
     walk_body,
     widened_types,
 )
@@ -74,23 +75,26 @@ def run_time_for(walker: Walker, node: ast.For, domain: Domain, config: dict[str
     location = walker.builder.location
     targets = target_names(node.target)
     known: dict[str, tuple[Type, bool]] = {}
+    unsettled: set[str] = set()
     returns = len(walker.returns)
     while True:
         del walker.returns[returns:]
-        carry = carried_names(walker, node, known, targets, flag)
+        carry = carried_names(walker, node, known, targets, flag, unsettled)
         inits = initial_values(walker, carry, node)
         body = Block((i64,) * domain.rank + tuple(type_ for type_, _ in carry.types))
         exits, env, early = walk_body(
             walker, node, body, carry, domain.rank, flag, lambda body=body: _bind_targets(walker, node, domain, body)
         )
-        widened = early or widened_types(walker, carry, exits, env, node)
-        if not widened:
+        changed = set() if early else unsettled_names(walker, node, carry, exits, env, targets)
+        unsettled |= changed
+        widened = early or (not changed and widened_types(walker, carry, exits, env, node)) or {}
+        if not (widened or changed):
             break
         known.update(widened)
     # A target that the body assigns, or that `break` leaves behind, leaves the loop as any other name does.
     breaks = any(exit_.kind == "break" for exit_ in exits)
     escaping = targets if breaks else targets & set(assigned_names(node.body, node))
-    extra = new_names(walker, node, exits, env, escaping)
+    extra = new_names(walker, node, carry, exits, env, escaping)
     for name, type_, _ in extra:
         body.add_argument(type_, name)
         inits.append(walker.builder.constant(0, type_))
@@ -108,7 +112,7 @@ def run_time_for(walker: Walker, node: ast.For, domain: Domain, config: dict[str
         location,
     )
     walker.builder.block.ops.append(op)
-    bind_results(walker, op, names, exits, env, node)
+    bind_results(walker, op, names, carry, exits, env, node)
     if not escaping:
         _last_targets(walker, node, domain, targets)
     return False
@@ -197,10 +201,11 @@ def _endless(walker: Walker, node: ast.While, flag: str) -> bool:
 def _run_time_while(walker: Walker, node: ast.While, flag: str) -> bool:
     location = walker.builder.location
     known: dict[str, tuple[Type, bool]] = {}
+    unsettled: set[str] = set()
     returns = len(walker.returns)
     while True:
         del walker.returns[returns:]
-        carry = carried_names(walker, node, known, set(), flag)
+        carry = carried_names(walker, node, known, set(), flag, unsettled)
         inits = initial_values(walker, carry, node)
         types = tuple(type_ for type_, _ in carry.types)
         condition = Block(types)
@@ -209,11 +214,13 @@ def _run_time_while(walker: Walker, node: ast.While, flag: str) -> bool:
             return False
         body = Block(types)
         exits, env, early = walk_body(walker, node, body, carry, 0, flag, None)
-        widened = early or widened_types(walker, carry, exits, env, node)
-        if not widened:
+        changed = set() if early else unsettled_names(walker, node, carry, exits, env, set())
+        unsettled |= changed
+        widened = early or (not changed and widened_types(walker, carry, exits, env, node)) or {}
+        if not (widened or changed):
             break
         known.update(widened)
-    extra = new_names(walker, node, exits, env, set())
+    extra = new_names(walker, node, carry, exits, env, set())
     for name, type_, _ in extra:
         body.add_argument(type_, name)
         condition.add_argument(type_)
@@ -224,7 +231,7 @@ def _run_time_while(walker: Walker, node: ast.While, flag: str) -> bool:
     close_exits(walker, exits, names, node, body)
     op = Op("while", tuple(inits), tuple(facts[0] for _, facts in names), None, (condition, body), location)
     walker.builder.block.ops.append(op)
-    bind_results(walker, op, names, exits, env, node)
+    bind_results(walker, op, names, carry, exits, env, node)
     endless = isinstance(test, Static) and not any(exit_.kind == "break" for exit_ in exits)
     if endless and walker.loops:
         walker.loops[-1].exits.append(Exit("continue", walker.builder.block, dict(walker.env), location))
@@ -236,8 +243,7 @@ def _run_time_while(walker: Walker, node: ast.While, flag: str) -> bool:
 def _walk_condition(walker: Walker, node: ast.While, condition: Block, carry: Carry) -> Binding:
     before = walker.env
     walker.env = dict(before)
-    for name, value, (_, weak) in zip(carry.names, condition.arguments, carry.types):
-        walker.env[name] = Run(value, weak)
+    carry.enter(walker, condition.arguments)
     with walker.inside(condition):
         test = numbers.truth(walker, evaluate(walker, node.test), node.test)
     walker.env = before

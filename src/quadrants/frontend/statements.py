@@ -10,7 +10,7 @@ from quadrants.frontend.assign import assign, augmented
 from quadrants.frontend.calls import LocalFunction
 from quadrants.frontend.dispatch import evaluate, register_branch, statement, walk
 from quadrants.frontend.displays import expression_text
-from quadrants.frontend.merge import Path, append_yield, merge_names, rebuild_sequences
+from quadrants.frontend.merge import Path, append_yield, merge_names, rebuild_wholes
 from quadrants.frontend.returns import UNREACHABLE
 from quadrants.frontend.scan import assigned_names, touched_names
 from quadrants.frontend.values import Binding, Run, Static
@@ -226,7 +226,7 @@ def close_branches(
         for (name, _, _, weak), value in zip(merged, op.results):
             walker.env[name] = Run(value, weak)
             value.name = name if name.isidentifier() else ""
-        rebuild_sequences(walker.env, names)
+        rebuild_wholes(walker.env, names)
         _back_to_memory(walker, [entry[0] for entry in merged], node)
 
 

@@ -58,6 +58,7 @@ def _unrolled_with_exits(walker: Walker, node: ast.For, items: list[Binding]) ->
         ast.copy_location(once, node)
         once._live_out = node._live_out | node._live_head | {gone}  # type: ignore[attr-defined]
         once._live_head = once._live_out  # type: ignore[attr-defined]
+        once._runs_once = True  # type: ignore[attr-defined]
         low = walker.builder.index(0)
         high = walker.builder.index(1)
         if not isinstance(left, Static):

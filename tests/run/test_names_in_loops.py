@@ -1,0 +1,164 @@
+"""What a name is bound to when an iteration begins: what the one before it bound."""
+
+from __future__ import annotations
+
+import collections
+import enum
+import linecache
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import quadrants as qd
+from quadrants.evidence.programs import TargetExecutor
+
+
+class Phase(enum.IntEnum):
+    RISE = 0
+    HOLD = 1
+    FALL = 2
+
+
+Point = collections.namedtuple("Point", "x y")
+
+
+def same_as_python(executor: TargetExecutor, function: Callable[..., Any], *arguments: Any) -> None:
+    """The kernel gives the results of the plain function, and leaves the arrays as it does."""
+    plain = [argument.copy() if isinstance(argument, np.ndarray) else argument for argument in arguments]
+    executor.initialise(qd)
+    result = qd.kernel(function)(*arguments)
+    expected = function(*plain)
+    if expected is not None:
+        assert np.allclose(result, expected)
+    for ours, theirs in zip(arguments, plain):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-12)
+
+
+def test_members_of_enumerations(executor: TargetExecutor) -> None:
+    def phases(out):
+        phase = Phase.RISE
+        for i in range(len(out)):
+            if phase == Phase.RISE:
+                phase = Phase.HOLD
+            elif phase == Phase.HOLD:
+                phase = Phase.FALL
+            else:
+                phase = Phase.RISE
+            out[i] = phase
+
+    same_as_python(executor, phases, np.zeros(7, np.int64))
+
+
+def test_tuples(executor: TargetExecutor) -> None:
+    def fibonacci(out):
+        pair = (0, 1)
+        for i in range(len(out)):
+            out[i] = pair[0]
+            pair = (pair[1], pair[0] + pair[1])
+        return pair
+
+    same_as_python(executor, fibonacci, np.zeros(9, np.int64))
+
+
+def test_tuples_in_a_while(executor: TargetExecutor) -> None:
+    def powers(out):
+        state = 1.0, 2
+        i = 0
+        while i < len(out):
+            x, k = state
+            out[i] = x * k
+            state = x + 1, k * 2
+            i += 1
+        return state
+
+    same_as_python(executor, powers, np.zeros(6))
+
+
+def test_nested_and_named_tuples(executor: TargetExecutor) -> None:
+    def spiral(out):
+        state = (Point(0, 1), 2.0)
+        for i in range(len(out)):
+            point, z = state
+            state = (Point(point.y, point.x + point.y), z * 0.5)
+            out[i] = z + point.x
+        return state[0].y
+
+    same_as_python(executor, spiral, np.zeros(6))
+
+
+def test_a_tuple_first_bound_in_the_loop_keeps_the_types_of_its_parts(executor: TargetExecutor) -> None:
+    def last(values):
+        for i in range(len(values)):
+            found = (i, values[i])
+            if values[i] > 4.0:
+                break
+        return values[found[0]] + found[1]
+
+    same_as_python(executor, last, np.array([1.0, 2.0, 9.0, 3.0]))
+
+
+def test_a_tuple_bound_on_one_path(executor: TargetExecutor) -> None:
+    def best(values):
+        found = (-1, 0.0)
+        for i in range(len(values)):
+            if values[i] > found[1]:
+                found = (i, values[i])
+        return found
+
+    same_as_python(executor, best, np.array([1.0, 9.0, 2.0]))
+
+
+def test_views(executor: TargetExecutor) -> None:
+    def trail(rows, out):
+        row = rows[0]
+        for i in range(len(rows)):
+            out[i] = row[0] + row[1]
+            row[0] += 10.0
+            row = rows[i]
+
+    same_as_python(executor, trail, np.arange(12.0).reshape(6, 2), np.zeros(6))
+
+
+def test_a_view_chosen_by_a_branch_is_a_view(executor: TargetExecutor) -> None:
+    def halve(rows, flags):
+        for i in range(len(flags)):
+            if flags[i]:
+                row = rows[2 * i]
+            else:
+                row = rows[2 * i + 1]
+            row *= 0.5
+
+    same_as_python(executor, halve, np.ones((6, 2)), np.array([True, False, True]))
+
+
+def first(x):
+    return x + 1
+
+
+def second(x):
+    return x * 2
+
+
+@pytest.mark.parametrize("before, after", [("'a'", "'b'"), ("None", "1.0"), ("first", "second"), ("u", "v")])
+def test_what_cannot_change_is_refused_where_it_is_read(executor: TargetExecutor, before: str, after: str) -> None:
+    name = f"changes_{abs(hash((before, after)))}"
+    text = f"def {name}(u, v):\n    s = {before}\n    for i in range(3):\n        v[i] = use(s)\n        s = {after}\n"
+
+    namespace = {"first": first, "second": second, "use": lambda s: 0.0}
+    linecache.cache[f"<{name}>"] = (len(text), None, text.splitlines(keepends=True), f"<{name}>")
+    exec(compile(text, f"<{name}>", "exec"), namespace)
+    executor.initialise(qd)
+    with pytest.raises(qd.QuadrantsCompilationError, match='"s" changes in the loop'):
+        qd.kernel(namespace[name])(np.zeros(3), np.zeros(3))
+
+
+def test_what_is_bound_again_before_it_is_read_may_change(executor: TargetExecutor) -> None:
+    def alternate(out):
+        f = first
+        for i in range(len(out)):
+            f = second
+            out[i] = f(i)
+
+    same_as_python(executor, alternate, np.zeros(4))
