@@ -210,7 +210,7 @@ def _walk_function(
             f"{callee.name} calls itself on every path",
             hint="some path has to return without a call",
         )
-    known = specialisation.guess is not None and specialisation.guess.shape == result.shape
+    known = specialisation.guess is not None and specialisation.guess.is_like(result)
     if (specialisation.incomplete or specialisation.pending) and not known and specialisation.asked:
         specialisation.guess = result
         return False

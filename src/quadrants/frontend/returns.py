@@ -43,9 +43,23 @@ class Result:
     def of_scalar(cls, scalar: ScalarType) -> Result:
         return cls(("run", scalar, False))
 
+    def is_like(self, other: Result) -> bool:
+        """Whether both have the same parts, of the same types and known at compile time alike."""
+        return _alike(self.shape, other.shape)
+
     def rebuild(self, values: list[Value]) -> tuple[Binding, list[Binding]]:
         supply = iter(values)
         return _rebuild(self.shape, supply), [_rebuild(shape, supply) for shape in self.templates]
+
+
+def _alike(left: Any, right: Any) -> bool:
+    if left[0] != right[0]:
+        return False
+    if left[0] == "static":
+        return same_static(left[1], right[1])
+    if left[0] == "sequence":
+        return left[2:] == right[2:] and len(left[1]) == len(right[1]) and all(map(_alike, left[1], right[1]))
+    return left == right
 
 
 def _types(shape: Any) -> Any:
