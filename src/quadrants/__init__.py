@@ -11,7 +11,8 @@ from quadrants.lang.init import config as _config
 
 __version__ = (0, 1, 0)
 __version_str__ = "0.1.0"
-__all__ = list(lang.__all__)
+__all__: list[str] = []
+__all__ += lang.__all__
 
 
 def __getattr__(name: str) -> Any:

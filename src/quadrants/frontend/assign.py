@@ -212,18 +212,18 @@ def store_component(walker: Walker, place: Component, binding: Binding, node: as
             _hold(walker, place.holder, changed)
             return
         owner = numbers.sequence_to_matrix(walker, owner, node)
-    run = owner if type(owner) is Slot else numbers.to_run(walker, owner, node)
-    type_ = run.element if type(run) is Slot else run.type
+    run = owner if isinstance(owner, Slot) else numbers.to_run(walker, owner, node)
+    type_ = run.element if isinstance(run, Slot) else run.type
     if not shape_of(type_):
         raise walker.error(node, f"{numbers.describe(owner)} has no elements", kind=QuadrantsTypeError)
     type_, weak = _widened(walker, type_, run.weak, binding, node)
-    if type(run) is Slot:
+    if isinstance(run, Slot):
         if type_ is not run.element or weak != run.weak:
             assert isinstance(place.holder, ast.Name)
             walker.widen_slot(place.holder.id, scalar_of(type_), weak)
         _store_in_slot(walker, run, place, binding, node)
         return
-    value = walker.builder.cast(run.value, scalar_of(type_))  # type: ignore[union-attr]
+    value = walker.builder.cast(run.value, scalar_of(type_))
     for indices, part in _placements(walker, type_, place, binding, node):
         value = walker.builder.emit("insert", value, part, *indices)
     _hold(walker, place.holder, Run(value, weak))

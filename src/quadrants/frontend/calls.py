@@ -179,8 +179,8 @@ def _call_class(walker: Walker, value: type, arguments: Arguments, node: ast.AST
     if scalar is not None:
         return _cast_call(walker, scalar, arguments, node)
     names = getattr(value, "_fields", None)
-    if names is None and hasattr(value, "__dataclass_fields__"):
-        names = tuple(value.__dataclass_fields__)
+    if names is None:
+        names = getattr(value, "__dataclass_fields__", None)
     if names is None:
         raise walker.error(
             node,
@@ -193,10 +193,12 @@ def _call_class(walker: Walker, value: type, arguments: Arguments, node: ast.AST
 def _call_function(walker: Walker, value: Any, arguments: Arguments, node: ast.AST) -> Binding:
     owner: list[Binding] = []
     if isinstance(value, types.MethodType):
-        owner, value = [Static(value.__self__)], value.__func__
+        owner = [Static(value.__self__)]
+        value = value.__func__
     function = protocol.plain_function(value) or value
     if isinstance(function, types.MethodType):
-        owner, function = [Static(function.__self__)], function.__func__
+        owner = [Static(function.__self__)]
+        function = function.__func__
     if not isinstance(function, types.FunctionType):
         raise walker.error(
             node,

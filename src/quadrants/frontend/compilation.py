@@ -158,7 +158,7 @@ class Compilation:
     def called(self, function: Any, positional: list[Any], keywords: dict[str, Any]) -> None:
         """Python has called a function on static objects."""
         if function in (builtins.getattr, builtins.hasattr):
-            self._depend("member", positional[0], positional[1], getattr(*positional[:2], ABSENT))
+            self._depend("member", positional[0], positional[1], getattr(positional[0], positional[1], ABSENT))
         elif function not in (builtins.isinstance, builtins.issubclass, builtins.type, builtins.callable):
             self.evaluated(*positional, *keywords.values())
             passed = (*positional, *keywords.values())
@@ -172,13 +172,13 @@ class Compilation:
         """Compiling this has printed something."""
         self._observe("output", None, "", None)
 
-    def capture(self, walker: Walker, key: Any, source: Any, node: ast.AST | None) -> Binding:
+    def capture(self, walker: Walker, key: Any, source: Any, node: ast.AST | None) -> Run | Array:
         """A captured array or number as a parameter of the function being walked."""
         for known, _, binding in walker.captured:
             if known == key:
                 return binding
         if isinstance(source, LiveNumber):
-            binding: Binding = Run(
+            binding: Run | Array = Run(
                 walker.function.body.add_argument(f64 if source.kind is float else i64, source.observation.name), True
             )
         else:
@@ -188,7 +188,9 @@ class Compilation:
 
     def array_of(self, walker: Walker, value: Any, node: ast.AST | None) -> Array:
         """A captured field, ndarray or NumPy array."""
-        return self.capture(walker, ("array", id(value)), value, node)  # type: ignore[return-value]
+        found = self.capture(walker, ("array", id(value)), value, node)
+        assert type(found) is Array
+        return found
 
     def _array_binding(self, walker: Walker, key: Any, value: Any, node: ast.AST | None) -> Array:
         self.examples[key] = value

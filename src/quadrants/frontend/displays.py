@@ -54,7 +54,7 @@ def _comprehension(walker: Walker, node: ast.ListComp | ast.GeneratorExp) -> Bin
         iterated = evaluate(walker, generator.iter)
         if type(iterated) is Iteration:
             iterated = _static_range(iterated) or (
-                Sequence(found)
+                Sequence([*found])
                 if (found := static_product(iterated) if iterated.kind == "ndrange" else None) is not None
                 else iterated
             )

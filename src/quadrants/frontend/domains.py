@@ -170,7 +170,7 @@ def _vector_domain(walker: Walker, run: Run) -> Domain:
             walker.builder.emit("extract", run.value, counters[0], walker.builder.index(column))
             for column in range(shape[1])
         ]
-        return [Run(walker.builder.emit("construct", *row, type=matrix_type(run.type.scalar, shape[1:])), run.weak)]  # type: ignore[attr-defined]
+        return [Run(walker.builder.emit("construct", *row, type=matrix_type(run.type.scalar, shape[1:])), run.weak)]
 
     return Domain(1, [builder.index(0)], [builder.index(shape[0])], bind, spread=False)
 
@@ -323,7 +323,7 @@ _ITERATIONS: dict[str, Callable[[Any, Iteration, ast.AST], Domain]] = {
 }
 
 
-def static_product(iteration: Iteration) -> list[Binding] | None:
+def static_product(iteration: Iteration) -> list[Sequence] | None:
     """The items of an ndrange whose bounds are all static, None otherwise."""
     ranges = []
     for part in iteration.parts:

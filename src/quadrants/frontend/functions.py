@@ -36,7 +36,7 @@ class Specialisation:
     def __init__(self, name: str) -> None:
         self.name = name
         self.function: Function | None = None
-        self.captured: list[tuple[Any, Any, Binding]] = []
+        self.captured: list[tuple[Any, Any, Run | Array]] = []
         self.result: Result | None = None
         self.guess: Result | None = None
         # Whether a call met it while it was being compiled.
@@ -217,12 +217,8 @@ def _walk_function(
     specialisation.result = result
     specialisation.function = ir_function
     for op in specialisation.pending:
-        op.operands += tuple(_own(walker, entry) for entry in captured)
+        op.operands += tuple([binding.value for _, _, binding in captured])
     return True
-
-
-def _own(walker: Walker, entry: tuple[Any, Any, Binding]) -> Value:
-    return entry[2].value  # type: ignore[attr-defined]
 
 
 def _lambda_body(walker: Walker, node: ast.Lambda) -> None:
@@ -283,9 +279,9 @@ def _as_store(syntax: ast.expr) -> ast.expr:
     return target
 
 
-def _captured_here(walker: Walker, entry: tuple[Any, Any, Binding], node: ast.AST) -> Value:
+def _captured_here(walker: Walker, entry: tuple[Any, Any, Run | Array], node: ast.AST) -> Value:
     """What a callee captured, as the caller has it."""
-    return walker.compilation.capture(walker, entry[0], entry[1], node).value  # type: ignore[attr-defined]
+    return walker.compilation.capture(walker, entry[0], entry[1], node).value
 
 
 def library_function(walker: Walker, name: str, arguments: Arguments, node: ast.AST) -> Binding:

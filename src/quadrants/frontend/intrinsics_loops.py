@@ -13,6 +13,7 @@ from quadrants.frontend.calls import Arguments
 from quadrants.frontend.domains import static_items, static_product
 from quadrants.frontend.intrinsic_table import Handler, intrinsic
 from quadrants.frontend.values import Array, Binding, Iteration, Run, Sequence, Static
+from quadrants.ir.nodes import Op
 
 if TYPE_CHECKING:
     from quadrants.frontend.walker import Walker
@@ -92,22 +93,15 @@ def as_static(walker: Walker, binding: Binding, node: ast.AST) -> Binding:
         if type(inner) is Iteration and inner.kind == "ndrange":
             items = static_product(inner)
             if items is not None:
-                return Sequence(
-                    [numbers.sequence_to_matrix(walker, item, node) for item in items]
-                    if binding.kind == "grouped"
-                    else items
-                    if len(inner.parts) > 1
-                    else [item.items[0] for item in items]
-                )
+                if binding.kind == "grouped":
+                    return Sequence([numbers.sequence_to_matrix(walker, item, node) for item in items])
+                return Sequence([item if len(inner.parts) > 1 else item.items[0] for item in items])
         found = static_items(walker, _static_parts(binding), node)
         if found is not None:
             return Sequence(found)
-    if (
-        type(binding) is Run
-        and binding.value.owner is not None
-        and getattr(binding.value.owner, "kind", "") == "constant"
-    ):
-        return Static(binding.value.owner.attribute("value"))  # type: ignore[union-attr]
+    owner = binding.value.owner if type(binding) is Run else None
+    if type(owner) is Op and owner.kind == "constant":
+        return Static(owner.attributes["value"])
     raise walker.error(
         node,
         "qd.static takes what is known at compile time",

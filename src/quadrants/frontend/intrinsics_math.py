@@ -14,7 +14,7 @@ from quadrants.frontend import numbers, operators
 from quadrants.frontend.assign import unpacked
 from quadrants.frontend.calls import Arguments
 from quadrants.frontend.intrinsic_table import Handler, intrinsic, is_given, named_dtype
-from quadrants.frontend.values import Binding, Run, Sequence, Static, is_number
+from quadrants.frontend.values import Binding, Run, Sequence, Static, all_static, is_number
 from quadrants.ir.types import scalar_of, shape_of, u1
 
 if TYPE_CHECKING:
@@ -194,10 +194,11 @@ def _extreme(op: str) -> Handler:
 
 
 def _fold_pairs(walker: Walker, operands: list[Binding], node: ast.AST, op: str) -> Binding:
-    if all(type(operand) is Static and is_number(operand.value) for operand in operands):
+    static = all_static(operands)
+    if static is not None and all(is_number(operand.value) for operand in static):
         choose = builtins.min if op == "min" else builtins.max
-        if not any(operand.value != operand.value for operand in operands):  # type: ignore[attr-defined]
-            return Static(choose(operand.value for operand in operands))  # type: ignore[attr-defined]
+        if not any(operand.value != operand.value for operand in static):
+            return Static(choose(operand.value for operand in static))
     result = operands[0]
     for operand in operands[1:]:
         a, b, weak = numbers.meet(walker, result, operand, node)
@@ -206,8 +207,12 @@ def _fold_pairs(walker: Walker, operands: list[Binding], node: ast.AST, op: str)
 
 
 def _of_items(walker: Walker, operand: Binding, node: ast.AST, op: str, reduction: str) -> Binding:
-    if type(operand) is Sequence or (type(operand) is Static and isinstance(operand.value, (tuple, list, range))):
-        items = operand.items if type(operand) is Sequence else [Static(item) for item in operand.value]  # type: ignore[union-attr]
+    items: list[Binding] | None = None
+    if type(operand) is Sequence:
+        items = operand.items
+    elif type(operand) is Static and isinstance(operand.value, (tuple, list, range)):
+        items = [Static(item) for item in operand.value]
+    if items is not None:
         if not items:
             raise walker.error(node, f"{op} of nothing")
         return _fold_pairs(walker, items, node, op)

@@ -195,15 +195,23 @@ def compare(walker: Walker, kind: str, left: Binding, right: Binding, node: ast.
     return Run(walker.builder.emit(kind, a, b))
 
 
+def _has_bits(value: Any) -> bool:
+    return isinstance(value, (int, np.generic))
+
+
+def _is_typed_number(value: Any) -> bool:
+    return is_number(value) or isinstance(value, np.generic)
+
+
 def negate(walker: Walker, operand: Binding, node: ast.AST) -> Binding:
-    if type(operand) is Static and (is_number(operand.value) or isinstance(operand.value, np.generic)):
+    if type(operand) is Static and _is_typed_number(operand.value):
         return Static(-operand.value)
     run = counted_run(walker, numbers.to_run(walker, operand, node))
     return Run(walker.builder.emit("neg", run.value), run.weak)
 
 
 def invert(walker: Walker, operand: Binding, node: ast.AST) -> Binding:
-    if type(operand) is Static and isinstance(operand.value, (int, np.generic)):
+    if type(operand) is Static and _has_bits(operand.value):
         return Static(~operand.value)
     run = numbers.to_run(walker, operand, node)
     _require_integers(walker, "~", run.value, run.value, node)

@@ -10,7 +10,7 @@ import numpy as np
 from quadrants.errors import QuadrantsSyntaxError, QuadrantsTypeError
 from quadrants.frontend import numbers, protocol
 from quadrants.frontend.merge import NoUnion, append_yield, same_static, unify, value_facts
-from quadrants.frontend.values import Array, Binding, Run, Sequence, Slot, Static, is_number
+from quadrants.frontend.values import Array, Binding, Run, Sequence, Slot, Static, all_sequences, is_number
 from quadrants.ir.nodes import Block, Op, Value
 from quadrants.ir.types import ScalarType, Type, matrix_type, scalar_of, with_scalar
 
@@ -83,7 +83,7 @@ def settle_returns(walker: Walker, wish: protocol.Annotation | None, harden: boo
     their default types (kernels)."""
     node = walker.node
     reached = [entry for entry in walker.returns if entry[1] is not UNREACHABLE]
-    bindings = [_valued(walker, entry) for entry in reached]
+    bindings: list[Binding] = [_valued(walker, entry) for entry in reached]
     if not bindings:
         bindings = [Static(None)]
     shape = _shape(walker, bindings, node)
@@ -164,14 +164,11 @@ def _shape(walker: Walker, bindings: list[Binding], node: ast.AST) -> Any:
             and walker.is_kernel
         ):
             return ("static", first)
-    if all(type(binding) is Sequence for binding in bindings):
-        lengths = {len(binding.items) for binding in bindings}  # type: ignore[attr-defined]
-        if len(lengths) == 1:
-            parts = tuple(
-                _shape(walker, [binding.items[position] for binding in bindings], node)
-                for position in range(lengths.pop())
-            )
-            return ("sequence", parts, first.is_list, first.names)  # type: ignore[attr-defined]
+    sequences = all_sequences(bindings)
+    if sequences is not None and len({len(sequence.items) for sequence in sequences}) == 1:
+        members = zip(*[sequence.items for sequence in sequences])
+        parts = tuple([_shape(walker, list(member), node) for member in members])
+        return ("sequence", parts, sequences[0].is_list, sequences[0].names)
     try:
         type_, weak = unify(walker, bindings, node) if len(bindings) > 1 else value_facts(walker, first, node)
     except QuadrantsSyntaxError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from quadrants.ir.nodes import Value
@@ -19,6 +19,8 @@ __all__ = [
     "Sequence",
     "Slot",
     "Static",
+    "all_sequences",
+    "all_static",
     "is_number",
 ]
 
@@ -169,6 +171,18 @@ class Formatted(Binding):
 
     def __init__(self, parts: list[Any]) -> None:
         self.parts = parts
+
+
+def all_static(bindings: Collection[Binding]) -> list[Static] | None:
+    """The bindings where all are known at compile time, else None."""
+    found = [binding for binding in bindings if type(binding) is Static]
+    return found if len(found) == len(bindings) else None
+
+
+def all_sequences(bindings: Collection[Binding]) -> list[Sequence] | None:
+    """The bindings where all are tuples or lists, else None."""
+    found = [binding for binding in bindings if type(binding) is Sequence]
+    return found if len(found) == len(bindings) else None
 
 
 def is_number(value: object) -> bool:

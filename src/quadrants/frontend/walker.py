@@ -104,7 +104,7 @@ class Walker:
         self.is_kernel = function.is_kernel
         self.memory = memory_names(source.node)
         self.slot_types: dict[str, tuple[ScalarType, bool]] = {}
-        self.captured: list[tuple[Any, Array]] = []
+        self.captured: list[tuple[Any, Any, Run | Array]] = []
         self.loop_config: dict[str, Any] = {}
         self.static_depth = 0
         self.template_names: tuple[str, ...] = ()
