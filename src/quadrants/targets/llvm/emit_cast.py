@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from quadrants.ir.nodes import Op
-from quadrants.ir.types import ScalarType
+from quadrants.ir.types import ScalarType, f32, f64
 from quadrants.targets.llvm.arrays import from_memory, to_memory
 from quadrants.targets.llvm.emit_arithmetic import round_narrow
 from quadrants.targets.llvm.helpers import call_helper
-from quadrants.targets.llvm.scalars import is_narrow_float, memory_type, register_type
+from quadrants.targets.llvm.scalars import is_narrow_float, literal, memory_type, register_type
 from quadrants.targets.llvm.writer import Writer, scalar
 
 __all__ = ["HANDLERS", "convert"]
@@ -52,9 +52,7 @@ def _from_float(writer: Writer, source: ScalarType, target: ScalarType, value: s
         kind = "si" if target.is_signed else "ui"
         if exact:
             return writer.assign(f"fpto{kind} {register} {value} to {register_type(target)}")
-        suffix = "f64" if register == "double" else "f32"
-        symbol = f"llvm.fpto{kind}.sat.{register_type(target)}.{suffix}"
-        return writer.call(register_type(target), symbol, f"{register} {value}", register)
+        return _saturating(writer, source, target, value, kind)
     if target.bits == 64:
         return writer.assign(f"fpext float {value} to double")
     if source.bits == 64:
@@ -64,6 +62,25 @@ def _from_float(writer: Writer, source: ScalarType, target: ScalarType, value: s
             value = writer.assign(f"fptrunc double {value} to float")
         return round_narrow(writer, target, value)
     return round_narrow(writer, target, value) if is_narrow_float(target) else value
+
+
+def _saturating(writer: Writer, source: ScalarType, target: ScalarType, value: str, kind: str) -> str:
+    """Truncates, saturates, and takes NaN for 0. Written out rather than as LLVM's intrinsic, which is no vector code on
+    most processors: the limits that floats have exactly are compared with, and what is poison then is not selected."""
+    wide = f64 if source.bits == 64 else f32
+    register, integer = register_type(wide), register_type(target)
+    low, high = literal(wide, float(target.minimum)), literal(wide, float(target.maximum + 1))
+    above = writer.assign(f"fcmp ogt {register} {value}, {low}")
+    raised = writer.assign(f"select i1 {above}, {register} {value}, {register} {low}")
+    whole = writer.assign(f"fpto{kind} {register} {raised} to {integer}")
+    below = writer.assign(f"fcmp olt {register} {value}, {high}")
+    if not target.is_signed:  # where it is not above 0, NaN included, it is 0 by now
+        below = writer.assign(f"fcmp ult {register} {value}, {high}")
+    limited = writer.assign(f"select i1 {below}, {integer} {whole}, {integer} {target.maximum}")
+    if not target.is_signed:
+        return limited
+    number = writer.assign(f"fcmp ord {register} {value}, {value}")
+    return writer.assign(f"select i1 {number}, {integer} {limited}, {integer} 0")
 
 
 def _bitcast(writer: Writer, op: Op) -> None:

@@ -36,8 +36,15 @@ _USUAL = Options()
 def host_machine() -> optimise.Machine:
     """The processor that this process runs on."""
     llvm = optimise.binding()
-    features = llvm.get_host_cpu_features()
-    return optimise.Machine(llvm.get_process_triple(), llvm.get_host_cpu_name(), features.flatten())
+    processor, features = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+    if _is_slow_at_gathers(processor):
+        features += ",+prefer-no-gather,+prefer-no-scatter"
+    return optimise.Machine(llvm.get_process_triple(), processor, features)
+
+
+def _is_slow_at_gathers(processor: str) -> bool:
+    """Whether gathers and scatters are microcode there, slower than an access a lane: AMD's."""
+    return processor.startswith("znver")
 
 
 @lru_cache(maxsize=8)
@@ -54,8 +61,8 @@ def record(machine: optimise.Machine | None = None) -> CapabilityRecord:
         vector_bits=min(widest, 256),  # 512 is no faster on Zen 4 and slower on short rows
         maximum_vector_bits=widest,
         fused_multiply_add="+fma" in features,
-        fast_gather=widest == 512 and not machine.processor.startswith("znver"),
-        native_scatter="+avx512f" in features,
+        fast_gather=widest == 512 and not _is_slow_at_gathers(machine.processor),
+        native_scatter=widest == 512 and not _is_slow_at_gathers(machine.processor),
     )
 
 
