@@ -70,3 +70,19 @@ def test_strided_arrays_and_other_kinds_are_updated_atomically(scatter_tasks, fo
 def test_empty_loops_and_empty_arrays(scatter_tasks, four_threads) -> None:
     nothing = np.zeros(0, np.int64)
     assert scatter(scatter_tasks, "i64", np.zeros(3, np.int64), nothing, 100) == SERIAL
+
+
+def test_private_copies_are_clean_for_the_next_loop_whatever_its_layout(scatter_tasks, four_threads) -> None:
+    rng = np.random.default_rng(5)
+    for element, size in (("float", 5003), ("i64", 10), ("double", 2001), ("i32", 5003), ("float", 64)):
+        array = np.ones(size, DTYPES[element])
+        targets = rng.integers(0, size, 50_000)
+        assert scatter(scatter_tasks, element, array, targets, 100) == PRIVATE
+        assert (array == 1 + np.bincount(targets, minlength=size)).all()
+
+
+def test_elements_that_nobody_updates_keep_their_bits(scatter_tasks, four_threads) -> None:
+    array = np.full(4096, -0.0, np.float32)
+    targets = np.zeros(50_000, np.int64)
+    assert scatter(scatter_tasks, "float", array, targets, 100) == PRIVATE
+    assert array[0] == 50_000 and np.signbit(array[16:]).all()

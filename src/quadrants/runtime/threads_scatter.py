@@ -50,9 +50,12 @@ class _Job(ctypes.Structure):
 
 
 class _Slot(ctypes.Structure):
-    """One participant's private memory: a frame, then the copies, each on cache lines of their own."""
+    """One participant's private memory: a frame, then the copies, each on cache lines of their own.
 
-    _fields_ = [("memory", _PTR), ("capacity", _I64), ("used", _I64)]
+    Law: where `clean` is set, all of it is zero. It is while no loop runs: merging clears what it has added.
+    """
+
+    _fields_ = [("memory", _PTR), ("capacity", _I64), ("used", _I64), ("clean", _I64)]
 
 
 class _Slots(ctypes.Structure):
@@ -137,9 +140,12 @@ def _build_private_frame(module: Module) -> None:
         slot.set("memory", f.call("aligned_alloc", "ptr", 64, needed, types="i64,i64"))
         f.give_if(slot.get("memory").is_equal(None), None)
         slot.set("capacity", needed)
+        slot.set("clean", 0)
     memory = slot.get("memory")
+    with f.when(slot.get("clean").is_equal(0)):
+        f.call("memset", "ptr", memory, 0, slot.get("capacity"), types="ptr,i32,i64")
+    slot.set("clean", 0)
     f.call("memcpy", "ptr", memory, job.get("frame"), job.get("frame_size"))
-    f.call("memset", "ptr", f.offset(memory, header), 0, job.get("private_bytes"), types="ptr,i32,i64")
     position = f.variable("i64", header)
     with f.count(job.get("table_length")) as index:
         entry = _entry(f, job.get("table"), index)
@@ -167,17 +173,22 @@ def _build_merge(module: Module) -> None:
 
 
 def _add_range(f: Function, element: str, size: int, real: Value, copy: Value, begin: Value, end: Value) -> None:
-    """Add elements begin..end of one array to another: four vectors of 16 bytes at a time, then one by one."""
+    """Add elements begin..end of a copy to the real array and clear them: 64 bytes at a time, unless nothing was added
+    there, then one by one."""
     vector, step = f"<{16 // size} x {element}>", 64 // size
     middle = begin + ((end - begin) & -step)
     with f.count(middle, start=begin, step=step) as index:
-        for place in range(0, 64, 16):
-            distance = index * size + place
-            total = f.load_vector(vector, real, distance).added(f.load_vector(vector, copy, distance), element)
-            f.store_vector(total, real, distance)
+        bits = f.call("llvm.vector.reduce.or.v8i64", "i64", f.load_vector("<8 x i64>", copy, index * size))
+        with f.when(bits.is_not(0)):
+            for place in range(0, 64, 16):
+                distance = index * size + place
+                total = f.load_vector(vector, real, distance).added(f.load_vector(vector, copy, distance), element)
+                f.store_vector(total, real, distance)
+                f.store_vector(Value(f, vector, "zeroinitializer"), copy, distance)
     with f.count(end, start=middle) as index:
         total = f.load(element, real, index * size) + f.load(element, copy, index * size)
         f.store(element, total, real, index * size)
+        f.store(element, Value(f, element, "zeroinitializer"), copy, index * size)
 
 
 def _build_collect(module: Module) -> None:
@@ -202,6 +213,9 @@ def _build_collect(module: Module) -> None:
         position.value = position.value + _lines(size)
     with f.count(participants) as participant:
         slot = _slot(f, participant)
+        with f.when(slot.get("used").is_not(0)):
+            f.call("memset", "ptr", slot.get("memory"), 0, _lines(job.get("frame_size")), types="ptr,i32,i64")
+            slot.set("clean", 1)
         with f.when(slot.get("capacity") > _LARGEST_KEPT):
             f.call("free", "void", slot.get("memory"))
             slot.set("memory", None)
