@@ -60,6 +60,11 @@ class Arguments:
     def all_static(self) -> bool:
         return all(type(binding) is Static for binding in (*self.positional, *self.keywords.values()))
 
+    def objects(self) -> tuple[list[Any], dict[str, Any]]:
+        """The Python objects that arguments which are all static stand for."""
+        positional = [binding.value for binding in self.positional if type(binding) is Static]
+        return positional, {name: binding.value for name, binding in self.keywords.items() if type(binding) is Static}
+
 
 def call(walker: Walker, node: ast.Call) -> Binding:
     function = evaluate(walker, node.func)
@@ -152,7 +157,7 @@ def _call_object(walker: Walker, value: Any, arguments: Arguments, node: ast.AST
         return construct_annotated(walker, found, arguments, node)
     if isinstance(value, type):
         return _call_class(walker, value, arguments, node)
-    return _call_function(walker, value, arguments, node)
+    return _call_function(walker, protocol.replacement(value) or value, arguments, node)
 
 
 def _cast_call(walker: Walker, scalar: ScalarType, arguments: Arguments, node: ast.AST) -> Binding:
@@ -164,8 +169,7 @@ def _cast_call(walker: Walker, scalar: ScalarType, arguments: Arguments, node: a
 
 def _call_now(walker: Walker, value: Any, arguments: Arguments, node: ast.AST) -> Binding:
     """A call inside qd.static: Python itself runs it."""
-    positional: list[Any] = [binding.value for binding in arguments.positional]  # type: ignore[attr-defined]
-    keywords = {name: binding.value for name, binding in arguments.keywords.items()}  # type: ignore[attr-defined]
+    positional, keywords = arguments.objects()
     try:
         result = value(*positional, **keywords)
     except Exception as reason:
@@ -199,13 +203,8 @@ def _call_function(walker: Walker, value: Any, arguments: Arguments, node: ast.A
     if isinstance(function, types.MethodType):
         owner = [Static(function.__self__)]
         function = function.__func__
-    if not isinstance(function, types.FunctionType):
-        raise walker.error(
-            node,
-            f"{getattr(value, '__name__', type(value).__name__)} cannot be called in a kernel",
-            hint="kernels call Python functions, qd.* functions, math.* and the scalar functions of numpy",
-            kind=QuadrantsTypeError,
-        )
+    if not isinstance(function, types.FunctionType) or function.__module__.partition(".")[0] == "numpy":
+        raise _not_callable(walker, value, node)
     if _is_kernel(value):
         raise walker.error(
             node,
@@ -216,6 +215,14 @@ def _call_function(walker: Walker, value: Any, arguments: Arguments, node: ast.A
         arguments = Arguments([*owner, *arguments.positional], arguments.keywords, [None, *arguments.nodes])
     bound = bind_arguments(walker, function, arguments, node)
     return walker.compilation.call_function(walker, function, bound, arguments, node)
+
+
+def _not_callable(walker: Walker, value: Any, node: ast.AST) -> Exception:
+    hint = "kernels call Python functions, qd.* functions, and functions of numbers of math and numpy"
+    if value in (np.zeros, np.ones, np.empty, np.full, np.zeros_like, np.arange, np.linspace, np.eye):
+        hint = "a small vector is made by qd.Vector([0.0] * 3) or qd.Vector.zero(float, 3); pass larger arrays in"
+    name = getattr(value, "__name__", type(value).__name__)
+    return walker.error(node, f"{name} cannot be called in a kernel", hint=hint, kind=QuadrantsTypeError)
 
 
 def _is_kernel(value: Any) -> bool:
@@ -295,9 +302,8 @@ def _bind_local(
 def flatten(walker: Walker, binding: Binding, node: ast.AST, weak_numbers: bool) -> tuple[Any, list[Value]]:
     """(key of the specialisation, the run-time values passed). Static things are part of the key; with `weak_numbers`
     numbers are passed, so that a recursion does not specialise on each."""
-    kind = type(binding)
-    if kind is Static:
-        value = binding.value  # type: ignore[attr-defined]
+    if type(binding) is Static:
+        value = binding.value
         if is_number(value):
             if weak_numbers and type(value) is not bool:
                 run = numbers.to_run(walker, binding, node)
@@ -306,33 +312,21 @@ def flatten(walker: Walker, binding: Binding, node: ast.AST, weak_numbers: bool)
         if isinstance(value, (str, type(None), tuple)) and _hashable(value):
             return ("object", type(value), value), []
         return ("identity", id(value), _Keep(value)), []
-    if kind is Run:
-        return ("run", binding.type, binding.weak), [binding.value]  # type: ignore[attr-defined]
-    if kind is Slot:
+    if type(binding) is Run:
+        return ("run", binding.type, binding.weak), [binding.value]
+    if type(binding) is Slot:
         run = numbers.to_run(walker, binding, node)
         return ("run", run.type, run.weak), [run.value]
-    if kind is Array:
-        array: Any = binding
-        return (
-            "array",
-            array.type,
-            array.kind,
-            array.domain,
-            array.offset,
-            len(array.prefix),
-            array.origin,
-            array.indexed,
-        ), [
-            array.value,
-            *array.prefix,
-        ]
-    if kind is Sequence:
-        parts = [flatten(walker, item, node, weak_numbers) for item in binding.items]  # type: ignore[attr-defined]
-        key = ("sequence", binding.is_list, binding.names, tuple(key for key, _ in parts))  # type: ignore[attr-defined]
+    if type(binding) is Array:
+        facts = (binding.kind, binding.domain, binding.offset, len(binding.prefix), binding.origin, binding.indexed)
+        return ("array", binding.type, *facts), [binding.value, *binding.prefix]
+    if type(binding) is Sequence:
+        parts = [flatten(walker, item, node, weak_numbers) for item in binding.items]
+        key = ("sequence", binding.is_list, binding.names, tuple(key for key, _ in parts))
         return key, [value for _, values in parts for value in values]
-    if kind is LocalFunction:
+    if type(binding) is LocalFunction:
         return ("identity", id(binding), _Keep(binding)), []
-    if kind is Iteration:
+    if type(binding) is Iteration:
         raise walker.error(node, "a loop range cannot be passed to a function", hint="pass its bounds")
     raise walker.error(node, f"{numbers.describe(binding)} cannot be passed to a function")
 
@@ -371,8 +365,9 @@ def rebuild(binding: Binding, key: Any, values: Any) -> Binding:
         prefix = tuple(next(values) for _ in array.prefix)
         return Array(value, array.kind, array.domain, prefix, array.offset, array.origin, array.example, array.indexed)
     if kind == "sequence":
-        items = [rebuild(item, part, values) for item, part in zip(binding.items, key[3])]  # type: ignore[attr-defined]
-        return Sequence(items, binding.is_list, binding.names)  # type: ignore[attr-defined]
+        assert type(binding) is Sequence
+        items = [rebuild(item, part, values) for item, part in zip(binding.items, key[3])]
+        return Sequence(items, binding.is_list, binding.names)
     return binding
 
 

@@ -98,7 +98,11 @@ def _rounding(op: str, to_integer: bool) -> Handler:
     """floor, ceil, round: of the language and NumPy floats stay floats; of Python and math they become integers."""
 
     def handler(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
-        operand, *wish = arguments.take(walker, node, ("x", "dtype"), defaults=1)
+        names = ("x", "ndigits" if to_integer else "dtype")
+        operand, *wish = arguments.take(walker, node, names, defaults=1)
+        if to_integer and wish and is_given(wish[0]):
+            hint = "round(x * 100) / 100 rounds to two digits"
+            raise walker.error(node, "rounding to digits is not computed in a kernel", hint=hint)
         run = numbers.to_run(walker, operand, node)
         is_float = scalar_of(run.type).is_float
         value = walker.builder.emit(op, run.value) if is_float else run.value
@@ -130,7 +134,7 @@ def _same_type(op: str) -> Handler:
     return handler
 
 
-intrinsic("abs", python=(builtins.abs, np.abs, math.fabs))(_same_type("abs"))
+intrinsic("abs", python=(builtins.abs, np.abs))(_same_type("abs"))
 intrinsic("sign", python=(np.sign,))(_same_type("sign"))
 
 
@@ -157,13 +161,13 @@ def _is_finite(walker: Walker, arguments: Arguments, node: ast.AST) -> Run:
     )
 
 
-@intrinsic("pow", python=(builtins.pow, math.pow, np.power))
+@intrinsic("pow", python=(builtins.pow, np.power))
 def _pow(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
     base, exponent = arguments.take(walker, node, ("base", "exponent"))
     return operators.binary(walker, "pow", base, exponent, node)
 
 
-@intrinsic(python=(builtins.divmod,))
+@intrinsic(python=(builtins.divmod, np.divmod))
 def _divmod(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
     left, right = arguments.take(walker, node, ("a", "b"))
     return Sequence([operators.binary(walker, kind, left, right, node) for kind in ("floordiv", "mod")])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -148,7 +149,7 @@ intrinsic("zero")(_filled(0))
 intrinsic("one")(_filled(1))
 
 
-@intrinsic("frexp")
+@intrinsic("frexp", python=(math.frexp, np.frexp))
 def _frexp(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
     """Mantissa in [0.5, 1) and exponent, by the bits; subnormals are scaled first."""
     (operand,) = arguments.take(walker, node, ("x",))

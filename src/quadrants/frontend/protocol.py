@@ -26,6 +26,8 @@ __all__ = [
     "register_functions",
     "register_intrinsic",
     "register_library",
+    "register_replacement",
+    "replacement",
     "register_matrices",
 ]
 
@@ -47,6 +49,7 @@ _annotation_reader: list[Callable[[Any], Annotation | None]] = []
 _matrix_reader: list[Callable[[Any], tuple[list[Any], tuple[int, ...], ScalarType | None] | None]] = []
 _function_reader: list[Callable[[Any], Any]] = []
 _library: dict[str, Any] = {}
+_replacements: dict[int, tuple[Any, Any]] = {}
 _content_readers: list[Callable[[Any], list[tuple[int, int]] | None]] = []
 
 
@@ -82,6 +85,17 @@ def register_library(name: str, function: Any) -> None:
 
 def library(name: str) -> Any:
     return _library[name]
+
+
+def register_replacement(function: Any, own: Any) -> None:
+    """`own`, written in the language, is what a kernel calls where it calls `function` of Python or NumPy."""
+    _replacements[id(function)] = (function, own)
+
+
+def replacement(function: Any) -> Any:
+    """The function of the language that stands for one of Python or NumPy, None if there is none."""
+    found = _replacements.get(id(function))
+    return found[1] if found is not None else None
 
 
 def register_intrinsic(function: Any, name: str) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from quadrants.frontend.protocol import register_library
-from quadrants.library import bits, linalg
+from quadrants.frontend.protocol import register_library, register_replacement
+from quadrants.library import bits, linalg, scalars
 
-__all__ = ["bits", "linalg"]
+__all__ = ["bits", "linalg", "scalars"]
 
 register_library("determinant", linalg.determinant)
 register_library("inverse", linalg.inverse)
 register_library("fns", bits.fns)
+for _function, _own in scalars.REPLACEMENTS:
+    register_replacement(_function, _own)
