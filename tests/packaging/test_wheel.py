@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import quadrants
+
 from .conftest import ROOT, SUPPORTED, find_python, readme_example
 
 
@@ -27,6 +29,10 @@ def test_the_wheel_is_pure_python_and_holds_every_source_file(wheel: Path) -> No
 def test_the_wheel_holds_nothing_but_the_package_and_its_metadata(wheel: Path) -> None:
     folders = {name.split("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
     assert {name for name in folders if not name.endswith(".dist-info")} == {"quadrants"}
+
+
+def test_the_wheel_has_the_version_that_the_package_tells(wheel: Path) -> None:
+    assert wheel.name.split("-")[1] == quadrants.__version_str__ == ".".join(map(str, quadrants.__version__))
 
 
 def test_numpy_and_llvmlite_are_the_only_requirements(wheel: Path) -> None:
