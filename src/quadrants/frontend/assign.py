@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from quadrants.errors import QuadrantsTypeError
 from quadrants.frontend import numbers, operators, protocol
@@ -138,7 +138,9 @@ def _resolve_subscript(walker: Walker, target: ast.Subscript) -> Element | Compo
         return Component(target.value, base, indices)
     first = next((position for position, index in enumerate(indices) if isinstance(index, SliceIndex)), len(indices))
     if first == len(indices):
-        return Element(partial(walker, base, indices, target))  # type: ignore[arg-type]
+        element = partial(walker, base, indices, target)
+        assert type(element) is Array
+        return Element(element)
     return Element(sliced_element(walker, base, indices[:first], target), slices=indices[first:])
 
 
@@ -343,7 +345,8 @@ def _as_load(target: ast.expr) -> ast.expr:
         known = ast.parse(ast.unparse(target), mode="eval").body
         for child in ast.walk(known):
             ast.copy_location(child, target)
-        target._as_load = known  # type: ignore[attr-defined]
+        notes: Any = target
+        notes._as_load = known
     return known
 
 

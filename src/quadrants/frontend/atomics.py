@@ -41,7 +41,7 @@ def atomic(
     place = _place(walker, target, binding, node)
     if isinstance(place, Element):
         return update_element(walker, place, by, value, node)
-    old = binding if isinstance(place, str) else evaluate(walker, target)  # type: ignore[arg-type]
+    old = binding if isinstance(place, str) or target is None else evaluate(walker, target)
     before = numbers.to_run(walker, old, node)
     after = value if by == "exchange" else _combined(walker, by, before, value, node)
     if isinstance(place, str):

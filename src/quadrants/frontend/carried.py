@@ -22,7 +22,7 @@ from quadrants.frontend.merge import (
     unify,
     value_facts,
 )
-from quadrants.frontend.scan import assigned_names, touched_names
+from quadrants.frontend.scan import assigned_names, live_head, live_out, touched_names
 from quadrants.frontend.values import Array, Binding, Broken, Run, Sequence, Slot, Static
 from quadrants.frontend.walker import Exit, Loop
 from quadrants.ir.nodes import Block, Op, Value
@@ -119,7 +119,7 @@ def carried_names(
 ) -> Carry:
     carry = Carry(unsettled, not getattr(node, "_runs_once", False))
     wanted = list(dict.fromkeys([*assigned_names(node.body, node), *((flag,) if flag else ()), *known]))
-    live = node._live_head | node._live_out  # type: ignore[union-attr]
+    live = live_head(node) | live_out(node)
     for name in wanted:
         binding = walker.env.get(name)
         if binding is None or name in targets or name in unsettled:
@@ -264,7 +264,7 @@ def unsettled_names(
     for name in dict.fromkeys([*assigned_names(node.body, node), *touched_names(node)]):
         if name in carry.names or name in carry.wholes or name in targets or name not in env:
             continue
-        if name in node._live_head and not _stays(env[name], name, exits):  # type: ignore[union-attr]
+        if name in live_head(node) and not _stays(env[name], name, exits):
             found.add(name)
     return found - carry.unsettled
 
@@ -278,7 +278,7 @@ def new_names(
 ) -> list[tuple[str, Type, bool]]:
     """Names first assigned in the loop and read after it: they leave it too."""
     found: list[tuple[str, Type, bool]] = []
-    live = node._live_out  # type: ignore[union-attr]
+    live = live_out(node)
     for name in dict.fromkeys([*assigned_names(node.body, node), *sorted(targets)]):
         if name in live and (name not in env or name in targets):
             _new_name(walker, name, node, carry, exits, env, found)

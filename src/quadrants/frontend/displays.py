@@ -12,7 +12,7 @@ from quadrants.frontend.dispatch import evaluate, expression
 from quadrants.frontend.domains import static_items, static_product
 from quadrants.frontend.expressions import settled
 from quadrants.frontend.printing import formatted
-from quadrants.frontend.values import Binding, Iteration, Sequence, Static
+from quadrants.frontend.values import Binding, Iteration, Sequence, Static, all_static
 from quadrants.ir.nodes import Value
 
 if TYPE_CHECKING:
@@ -69,9 +69,10 @@ def _comprehension(walker: Walker, node: ast.ListComp | ast.GeneratorExp) -> Bin
         for item in found_items:
             assign(walker, generator.target, item)
             conditions = [numbers.truth(walker, evaluate(walker, test), test) for test in generator.ifs]
-            if any(type(condition) is not Static for condition in conditions):
+            static = all_static(conditions)
+            if static is None:
                 raise walker.error(node, "the condition of a comprehension must be known at compile time")
-            if all(condition.value for condition in conditions):  # type: ignore[attr-defined]
+            if all(condition.value for condition in static):
                 run(generators[1:])
 
     before = walker.env
@@ -89,10 +90,10 @@ def _static_range(iteration: Iteration) -> Binding | None:
 
 @expression(ast.Dict)
 def _dictionary(walker: Walker, node: ast.Dict) -> Binding:
-    keys = [evaluate(walker, key) if key is not None else None for key in node.keys]
-    values = [evaluate(walker, value) for value in node.values]
-    if all(type(key) is Static for key in keys) and all(type(value) is Static for value in values):
-        return Static({key.value: value.value for key, value in zip(keys, values)})  # type: ignore[union-attr,attr-defined]
+    keys = all_static([evaluate(walker, key) for key in node.keys if key is not None])
+    values = all_static([evaluate(walker, value) for value in node.values])
+    if keys is not None and values is not None and len(keys) == len(values):
+        return Static({key.value: value.value for key, value in zip(keys, values)})
     raise walker.error(node, "a dictionary in a kernel holds static values only", hint="use a tuple or a dataclass")
 
 

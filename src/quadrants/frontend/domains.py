@@ -59,7 +59,7 @@ def static_items(walker: Walker, iterated: Binding, node: ast.AST) -> list[Bindi
             walker.compilation.evaluated(value)
             return [wrap(item) for item in value]
         if isinstance(value, type) and hasattr(value, "__members__"):
-            return [Static(member) for member in value]  # type: ignore[attr-defined]
+            return [Static(member) for member in iterated.value]
     if type(iterated) is Iteration and iterated.kind in ("enumerate", "zip", "reversed"):
         return _static_compound(walker, iterated, node)
     return None
@@ -67,14 +67,15 @@ def static_items(walker: Walker, iterated: Binding, node: ast.AST) -> list[Bindi
 
 def _static_compound(walker: Walker, iterated: Iteration, node: ast.AST) -> list[Binding] | None:
     parts = [part for part in iterated.parts if isinstance(part, Binding)]
-    lists = [static_items(walker, part, node) or _vector_items(walker, part) for part in parts]
-    if any(items is None for items in lists):
+    found = [static_items(walker, part, node) or _vector_items(walker, part) for part in parts]
+    lists = [items for items in found if items is not None]
+    if len(lists) < len(found):
         return None
     if iterated.kind == "enumerate":
         start = iterated.parts[1].value if len(iterated.parts) > 1 else 0
-        return [Sequence([Static(start + position), item]) for position, item in enumerate(lists[0])]  # type: ignore[arg-type]
+        return [Sequence([Static(start + position), item]) for position, item in enumerate(lists[0])]
     if iterated.kind == "reversed":
-        return list(reversed(lists[0]))  # type: ignore[arg-type]
+        return list(reversed(lists[0]))
     return [Sequence(list(row)) for row in zip(*lists)]
 
 
@@ -182,12 +183,13 @@ def _counter_type(walker: Walker, bounds: list[Binding], node: ast.AST) -> Scala
         if type(bound) is Static and is_number(bound.value):
             continue
         run = numbers.to_run(walker, bound, node)
-        if shape_of(run.type) or run.type.is_float:  # type: ignore[attr-defined]
+        type_ = run.type
+        if type(type_) is not ScalarType or type_.is_float:
             raise walker.error(
                 node, "a range takes integers", found=numbers.describe(bound), hint="convert with int(x)"
             )
-        mine = (run.type, run.weak or run.type is u1)
-        facts = mine if facts is None else numbers.join(walker, facts, mine)  # type: ignore[arg-type]
+        mine = (type_, run.weak or type_ is u1)
+        facts = mine if facts is None else numbers.join(walker, facts, mine)
     return None if facts is None or facts[1] else facts[0]
 
 

@@ -178,15 +178,16 @@ def element(walker: Walker, base: Binding, indices: list[Binding], node: ast.AST
 
 
 def _static_element(walker: Walker, base: Static, indices: list[Binding], node: ast.AST) -> Binding:
-    if all(type(index) is Static or isinstance(index, Static) for index in indices):
-        keys = tuple(index.value for index in indices)  # type: ignore[attr-defined]
+    keys = tuple([index.value for index in indices if isinstance(index, Static)])
+    if len(keys) == len(indices):
         walker.compilation.evaluated(base.value, *keys)
         try:
             return Static(base.value[keys[0] if len(keys) == 1 else keys])
         except (IndexError, KeyError, TypeError) as reason:
             raise walker.error(node, f"{type(reason).__name__}: {reason}") from None
     if isinstance(base.value, (tuple, list)):
-        return _sequence_element(walker, wrap(base.value), indices, node)  # type: ignore[arg-type]
+        members = [wrap(member) for member in base.value]
+        return _sequence_element(walker, Sequence(members, isinstance(base.value, list)), indices, node)
     raise walker.error(node, f"{numbers.describe(base)} takes static indices only")
 
 
@@ -304,8 +305,8 @@ def component_axes(walker: Walker, indices: list[Binding], shape: tuple[int, ...
     axes: list[list[Value]] = []
     for axis, size in enumerate(shape):
         index = indices[axis] if axis < len(indices) else Static(slice(None))
-        if type(index) in (Static, SliceIndex) and isinstance(index.value, slice):  # type: ignore[attr-defined]
-            axes.append([walker.builder.index(position) for position in range(*index.value.indices(size))])  # type: ignore[attr-defined]
+        if isinstance(index, Static) and isinstance(index.value, slice):
+            axes.append([walker.builder.index(position) for position in range(*index.value.indices(size))])
         elif type(index) is Static:
             position = int(index.value)
             if not -size <= position < size:

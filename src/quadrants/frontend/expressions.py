@@ -96,7 +96,7 @@ def _unary(walker: Walker, node: ast.UnaryOp) -> Binding:
     walker.at(node)
     if isinstance(node.op, ast.Not):
         truth = numbers.truth(walker, operand, node.operand)
-        return Static(not truth.value) if type(truth) is Static else Run(walker.builder.emit("bit_not", truth.value))  # type: ignore[attr-defined]
+        return _opposite(walker, truth)
     if isinstance(node.op, ast.USub):
         return operators.negate(walker, operand, node)
     if isinstance(node.op, ast.Invert):
@@ -167,7 +167,13 @@ def _membership(walker: Walker, negated: bool, left: Binding, right: Binding, no
             result = operators.binary(walker, "bit_or", result, equal, node)
     if not negated:
         return result
-    return Static(not result.value) if type(result) is Static else Run(walker.builder.emit("bit_not", result.value))  # type: ignore[attr-defined]
+    return _opposite(walker, result if isinstance(result, Static) else numbers.to_run(walker, result, node))
+
+
+def _opposite(walker: Walker, truth: Static | Run) -> Binding:
+    if isinstance(truth, Static):
+        return Static(not truth.value)
+    return Run(walker.builder.emit("bit_not", truth.value))
 
 
 # Lazy expressions.
@@ -180,21 +186,21 @@ def _boolean(walker: Walker, node: ast.BoolOp) -> Binding:
     left = evaluate(walker, node.values[0])
     for right_node in node.values[1:]:
         test = numbers.truth(walker, left, node)
-        if type(test) is Static:
+        if isinstance(test, Static):
             if bool(test.value) != is_and:
                 return left
             left = evaluate(walker, right_node)
             continue
-        left = _lazy(walker, test, right_node if is_and else left, left if is_and else right_node, node)  # type: ignore[arg-type]
+        left = _lazy(walker, test, right_node if is_and else left, left if is_and else right_node, node)
     return left
 
 
 @expression(ast.IfExp)
 def _conditional(walker: Walker, node: ast.IfExp) -> Binding:
     test = numbers.truth(walker, evaluate(walker, node.test), node.test)
-    if type(test) is Static:
+    if isinstance(test, Static):
         return evaluate(walker, node.body if test.value else node.orelse)
-    return _lazy(walker, test, node.body, node.orelse, node)  # type: ignore[arg-type]
+    return _lazy(walker, test, node.body, node.orelse, node)
 
 
 def _lazy(walker: Walker, test: Run, yes: ast.expr | Binding, no: ast.expr | Binding, node: ast.expr) -> Binding:

@@ -273,7 +273,9 @@ def _emit_call(
 
 
 def _as_store(syntax: ast.expr) -> ast.expr:
-    target = ast.parse(f"{ast.unparse(syntax)} = 0").body[0].targets[0]  # type: ignore[attr-defined]
+    statement = ast.parse(f"{ast.unparse(syntax)} = 0").body[0]
+    assert isinstance(statement, ast.Assign)
+    target = statement.targets[0]
     for child in ast.walk(target):
         ast.copy_location(child, syntax)
     return target

@@ -12,7 +12,7 @@ from quadrants.frontend.atomics import atomic, compare_exchange
 from quadrants.frontend.calls import Arguments
 from quadrants.frontend.domains import static_items, static_product
 from quadrants.frontend.intrinsic_table import Handler, intrinsic
-from quadrants.frontend.values import Array, Binding, Iteration, Run, Sequence, Static
+from quadrants.frontend.values import Array, Binding, Iteration, Run, Sequence, Static, all_static
 from quadrants.ir.nodes import Op
 
 if TYPE_CHECKING:
@@ -31,8 +31,9 @@ def _range(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
         if len(parts) == 1
         else (parts[0], parts[1], parts[2] if len(parts) == 3 else Static(1))
     )
-    if walker.static_depth and all(type(part) is Static for part in (start, stop, step)):
-        return Static(range(start.value, stop.value, step.value))  # type: ignore[attr-defined]
+    static = all_static((start, stop, step)) if walker.static_depth else None
+    if static is not None:
+        return Static(range(*[part.value for part in static]))
     return Iteration("range", [start, stop, step])
 
 
@@ -126,7 +127,8 @@ def _static_assert(walker: Walker, arguments: Arguments, node: ast.AST) -> Bindi
     if type(condition) is not Static:
         raise walker.error(node, "static_assert takes a condition known at compile time", kind=QuadrantsTypeError)
     if not condition.value:
-        raise AssertionError(str(walker.error(node, str(message[0].value) if message else "static assertion failed")))  # type: ignore[attr-defined]
+        text = str(message[0].value) if message and isinstance(message[0], Static) else "static assertion failed"
+        raise AssertionError(str(walker.error(node, text)))
     return Static(None)
 
 

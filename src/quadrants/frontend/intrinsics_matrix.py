@@ -13,7 +13,7 @@ from quadrants.frontend.calls import Arguments
 from quadrants.frontend.domains import wrap
 from quadrants.frontend.intrinsic_table import Handler, intrinsic, is_given, named_dtype, static_int
 from quadrants.frontend.methods import method_of
-from quadrants.frontend.values import Binding, Run, Sequence, Static
+from quadrants.frontend.values import Binding, BoundMethod, Run, Sequence, Static
 from quadrants.ir.nodes import Value
 from quadrants.ir.types import ScalarType, matrix_type, scalar_of, shape_of
 
@@ -148,8 +148,8 @@ def _method_function(name: str) -> Handler:
     def handler(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
         owner, *rest = arguments.positional
         found = method_of(walker, numbers.to_run(walker, owner, node), name, node)
-        assert found is not None
-        return found.handler(walker, found.owner, Arguments(rest, arguments.keywords, arguments.nodes[1:]), node)  # type: ignore[attr-defined]
+        assert type(found) is BoundMethod
+        return found.handler(walker, found.owner, Arguments(rest, arguments.keywords, arguments.nodes[1:]), node)
 
     return handler
 

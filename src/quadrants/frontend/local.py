@@ -8,11 +8,18 @@ from typing import TYPE_CHECKING
 from quadrants.frontend import numbers
 from quadrants.frontend.dispatch import evaluate, walk
 from quadrants.frontend.merge import Path, append_yield, merge_names, rebuild_wholes, same_static
-from quadrants.frontend.scan import annotate_liveness, contains_return, leaves, memory_names, names_in
+from quadrants.frontend.scan import (
+    all_assigned,
+    annotate_liveness,
+    contains_return,
+    leaves,
+    memory_names,
+    names_in,
+)
 from quadrants.frontend.source import FunctionSource
 from quadrants.frontend.values import Binding, Run, Static
 from quadrants.frontend.walker import Walker as WalkerClass
-from quadrants.ir.nodes import Block, Op
+from quadrants.ir.nodes import Block, Location, Op
 
 if TYPE_CHECKING:
     from quadrants.frontend.walker import Walker
@@ -62,7 +69,7 @@ def _called_function(
 
     annotate_liveness(definition)
     bound: dict[str, tuple[Binding, ast.expr | None]] = {name: (binding, None) for name, binding in arguments.items()}
-    for name in sorted(names_in(definition) - bound.keys() - definition._all_assigned):  # type: ignore[attr-defined]
+    for name in sorted(names_in(definition) - bound.keys() - all_assigned(definition)):
         binding = owner.visible(name)
         if type(binding) is LocalFunction:
             raise walker.error(
@@ -117,7 +124,7 @@ def _tail(walker: Walker, statements: list[ast.stmt], definition: ast.FunctionDe
 
 def _tail_if(walker: Walker, node: ast.If, rest: list[ast.stmt], definition: ast.FunctionDef) -> Binding | None:
     condition = numbers.truth(walker, evaluate(walker, node.test), node.test)
-    if type(condition) is Static:
+    if isinstance(condition, Static):
         return _tail(walker, [*(node.body if condition.value else node.orelse), *rest], definition)
     if not (leaves(node.body) or leaves(node.orelse) or not rest):
         raise walker.error(
@@ -137,13 +144,12 @@ def _tail_if(walker: Walker, node: ast.If, rest: list[ast.stmt], definition: ast
         results.append(Static(None) if found is None else found)
         paths.append(path)
     walker.env = env
-    return _meet(walker, condition, paths, results, node, location)  # type: ignore[arg-type]
+    return _meet(walker, condition, paths, results, node, location)
 
 
 def _meet(
-    walker: Walker, condition: Run, paths: list[Path], results: list[Binding], node: ast.If, location: object
+    walker: Walker, condition: Run, paths: list[Path], results: list[Binding], node: ast.If, location: Location | None
 ) -> Binding:
-
     if same_static(*results):
         merged = []
     else:
@@ -153,7 +159,7 @@ def _meet(
     for position, path in enumerate(paths):
         append_yield(path.block, [entry[1][position] for entry in merged])
     types = tuple(entry[2] for entry in merged)
-    op = Op("if", (condition.value,), types, {"types": types}, tuple(path.block for path in paths), location)  # type: ignore[arg-type]
+    op = Op("if", (condition.value,), types, {"types": types}, tuple(path.block for path in paths), location)
     walker.builder.block.ops.append(op)
     if not merged:
         return results[0]

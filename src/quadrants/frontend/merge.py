@@ -166,7 +166,7 @@ def have_one_form(bindings: list[Binding]) -> bool:
     for other in bindings[1:]:
         if len(parts_of(other) or ()) != len(parts) or (type(first) is Array) != (type(other) is Array):
             return False
-        if type(first) is Array and first.value is not other.value:  # type: ignore[attr-defined]
+        if type(first) is Array and type(other) is Array and first.value is not other.value:
             return False
     return True
 
@@ -182,7 +182,8 @@ def whole_of(binding: Binding, parts: list[Binding]) -> Binding:
     if type(binding) is Static:
         return Sequence(parts, type(binding.value) is list)
     assert type(binding) is Array
-    indices = tuple(part.value for part in parts)  # type: ignore[attr-defined]
+    indices = tuple([part.value for part in parts if type(part) is Run])
+    assert len(indices) == len(parts)
     return Array(
         binding.value, binding.kind, binding.domain, indices, binding.offset, binding.origin, binding.example, True
     )

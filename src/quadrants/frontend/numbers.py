@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from quadrants.frontend.values import (
 )
 from quadrants.frontend.walker import Walker
 from quadrants.ir import evaluate
-from quadrants.ir.nodes import Value
+from quadrants.ir.nodes import Op, Value
 from quadrants.ir.types import (
     MatrixType,
     ScalarType,
@@ -80,20 +81,19 @@ def _float(value: Any) -> float:
 
 def to_run(walker: Walker, binding: Binding, node: ast.AST) -> Run:
     """The binding as a run-time value; an error if it is no number, vector or matrix."""
-    kind = type(binding)
-    if kind is Run:
-        return binding  # type: ignore[return-value]
-    if kind is Static:
-        run = static_to_run(walker, binding.value)  # type: ignore[attr-defined]
+    if type(binding) is Run:
+        return binding
+    if type(binding) is Static:
+        run = static_to_run(walker, binding.value)
         if run is not None:
             return run
-    elif kind is Slot:
-        return Run(walker.builder.emit("load", binding.memory), binding.weak)  # type: ignore[attr-defined]
-    elif kind is Array:
+    elif type(binding) is Slot:
+        return Run(walker.builder.emit("load", binding.memory), binding.weak)
+    elif type(binding) is Array:
         return walker.load(binding, node)
-    elif kind is Sequence:
-        return sequence_to_matrix(walker, binding, node)  # type: ignore[arg-type]
-    if type(binding) is Formatted or (kind is Static and isinstance(binding.value, str)):  # type: ignore[attr-defined]
+    elif type(binding) is Sequence:
+        return sequence_to_matrix(walker, binding, node)
+    if type(binding) is Formatted or (type(binding) is Static and isinstance(binding.value, str)):
         raise walker.error(
             node, "a kernel has no strings at run time", hint="f-strings stand in print(…) and assert messages"
         )
@@ -154,8 +154,9 @@ def read(walker: Walker, binding: Binding, node: ast.AST) -> tuple[Run | None, t
 
 def coerce(walker: Walker, binding: Binding, run: Run | None, scalar: ScalarType) -> Value:
     """`run` (made from `binding`) with the element type `scalar`; literals keep their full precision."""
-    if run is None or (type(binding) is Static and is_number(binding.value)):
-        return constant(walker, binding.value, scalar)  # type: ignore[attr-defined]
+    if type(binding) is Static and (run is None or is_number(binding.value)):
+        return constant(walker, binding.value, scalar)
+    assert run is not None
     return walker.builder.cast(run.value, scalar)
 
 
@@ -189,13 +190,12 @@ def elements(walker: Walker, value: Value) -> list[Value]:
     """The scalars of a matrix value, row by row."""
     builder = walker.builder
     owner = value.owner
-    if getattr(owner, "kind", "") == "construct":
-        return list(owner.operands)  # type: ignore[union-attr]
-    if getattr(owner, "kind", "") == "splat":
-        return [owner.operands[0]] * value.type.count  # type: ignore[union-attr]
-    return [
-        builder.emit("extract", value, *map(builder.index, position)) for position in np.ndindex(*shape_of(value.type))
-    ]
+    shape = shape_of(value.type)
+    if type(owner) is Op and owner.kind == "construct":
+        return list(owner.operands)
+    if type(owner) is Op and owner.kind == "splat":
+        return [owner.operands[0]] * math.prod(shape)
+    return [builder.emit("extract", value, *map(builder.index, position)) for position in np.ndindex(*shape)]
 
 
 def sequence_to_matrix(walker: Walker, sequence: Sequence, node: ast.AST, scalar: ScalarType | None = None) -> Run:
@@ -267,7 +267,7 @@ def as_float(walker: Walker, binding: Binding, node: ast.AST) -> Run:
     return Run(coerce(walker, binding, run, walker.default_float), weak or scalar is u1)
 
 
-def truth(walker: Walker, binding: Binding, node: ast.AST) -> Binding:
+def truth(walker: Walker, binding: Binding, node: ast.AST) -> Static | Run:
     """The truth of a value as a u1 scalar, or Static(bool)."""
     if type(binding) is Static and protocol.matrix_constant(binding.value) is None:
         walker.compilation.evaluated(binding.value)

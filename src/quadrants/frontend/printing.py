@@ -111,8 +111,7 @@ def formatted(walker: Walker, node: ast.JoinedStr) -> Formatted | Static:
 def call_of_text(walker: Walker, method: Any, arguments: Arguments, node: ast.AST) -> Binding:
     """A method of a text: `format` takes run-time values (in print and assert), the others are Python's."""
     if arguments.all_static:
-        positional: list[Any] = [binding.value for binding in arguments.positional]  # type: ignore[attr-defined]
-        keywords = {name: binding.value for name, binding in arguments.keywords.items()}  # type: ignore[attr-defined]
+        positional, keywords = arguments.objects()
         walker.compilation.evaluated(*positional, *keywords.values())
         return Static(method(*positional, **keywords))
     if method.__name__ != "format":

@@ -212,5 +212,6 @@ def _values(walker: Walker, shape: Any, binding: Binding, node: ast.AST) -> Any:
         value = numbers.coerce(walker, binding, run, scalar_of(shape[1]))
         yield value if value.type is shape[1] else numbers.convert(walker, Run(value), shape[1], node)
     elif shape[0] == "sequence":
-        for part, item in zip(shape[1], binding.items):  # type: ignore[attr-defined]
+        assert type(binding) is Sequence
+        for part, item in zip(shape[1], binding.items):
             yield from _values(walker, part, item, node)

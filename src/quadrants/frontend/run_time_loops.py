@@ -28,7 +28,7 @@ from quadrants.frontend.merge import (
     convert_to,
     unify,
 )
-from quadrants.frontend.scan import assigned_names
+from quadrants.frontend.scan import assigned_names, live_head, live_out, mark_live
 from quadrants.frontend.statements import close_branches, record_unreachable
 from quadrants.frontend.values import Binding, Run, Sequence, Static
 from quadrants.frontend.walker import Exit
@@ -52,7 +52,7 @@ def with_else(walker: Walker, node: ast.For | ast.While, emit: Any) -> bool:
     stayed = Run(walker.builder.emit("bit_not", numbers.to_run(walker, left, node).value))
     branch = ast.If(test=ast.Constant(value=True), body=node.orelse, orelse=[])
     ast.copy_location(branch, node)
-    branch._live_out = node._live_out  # type: ignore[union-attr,attr-defined]
+    mark_live(branch, live_out(node))
     return if_run(walker, branch, stayed, walk)
 
 
@@ -140,7 +140,7 @@ def _bind_targets(walker: Walker, node: ast.For, domain: Domain, body: Block) ->
 
 def _last_targets(walker: Walker, node: ast.For, domain: Domain, targets: set[str]) -> None:
     """A loop variable keeps its last value; after no iteration it is what it was before."""
-    live = node._live_out  # type: ignore[attr-defined]
+    live = live_out(node)
     if domain.reads or not targets & live:
         return
     before = {name: walker.env.get(name) for name in targets}
@@ -191,10 +191,11 @@ def _endless(walker: Walker, node: ast.While, flag: str) -> bool:
     loop = ast.While(test=ast.Constant(value=True), body=body, orelse=[])
     for made in (loop, test, test.test, test.body[0]):
         ast.copy_location(made, node)
-    loop._live_out, loop._live_head = node._live_out, node._live_head  # type: ignore[attr-defined]
+    head = live_head(node)
+    mark_live(loop, live_out(node), head)
     if not isinstance(node.test, ast.Constant):
-        test._live_out = node._live_head  # type: ignore[attr-defined]
-        loop._live_head = loop._live_head | target_names(node.test)  # type: ignore[attr-defined]
+        mark_live(test, head)
+        mark_live(loop, live_out(node), head | target_names(node.test))
     return _run_time_while(walker, loop, "" if not isinstance(node.test, ast.Constant) else flag)
 
 

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable
+from typing import Any
 
 __all__ = [
+    "all_assigned",
     "annotate_liveness",
     "assigned_names",
     "contains_return",
     "last_assignment",
     "leaves",
+    "live_head",
+    "live_out",
+    "mark_live",
     "memory_names",
     "names_in",
     "statements_below",
@@ -85,13 +90,13 @@ class _Facts:
         self.returns |= other.returns
 
 
-def _facts(node: ast.AST) -> _Facts:
+def _facts(node: Any) -> _Facts:
     """The facts of a statement or of an expression in the head of one; remembered on the node."""
     known = getattr(node, "_facts", None)
     if known is None:
         known = _Facts()
         _VISIT.get(type(node), _visit)(node, known, False)
-        node._facts = known  # type: ignore[attr-defined]
+        node._facts = known
     return known
 
 
@@ -263,7 +268,7 @@ def leaves(statements: list[ast.stmt]) -> bool:
     )
 
 
-def memory_names(function: ast.FunctionDef | ast.Lambda) -> frozenset[str]:
+def memory_names(function: Any) -> frozenset[str]:
     """Local names whose elements are assigned at indices that are not evidently static: matrices bound to them go to
     memory. Evidently static: constants and the targets of `qd.static` loops."""
     known = getattr(function, "_memory_names", None)
@@ -272,7 +277,8 @@ def memory_names(function: ast.FunctionDef | ast.Lambda) -> frozenset[str]:
         for statement in function.body if isinstance(function, ast.FunctionDef) else [function.body]:
             found.include(_facts(statement))
         known = frozenset([base for base, index in found.indexed if not found.static.issuperset(index)])
-        function._memory_names = known  # type: ignore[attr-defined]
+        notes: Any = function
+        notes._memory_names = known
     return known
 
 
@@ -289,9 +295,30 @@ def _is_static_call(node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and "static" in (getattr(node.func, "attr", ""), getattr(node.func, "id", ""))
 
 
+def live_out(node: Any) -> frozenset[str]:
+    """The names read after an `if` or loop (of a function whose liveness is annotated)."""
+    return node._live_out
+
+
+def live_head(node: Any) -> frozenset[str]:
+    """The names that an iteration of a loop, or what follows it, may read from before the iteration."""
+    return node._live_head
+
+
+def mark_live(node: Any, out: frozenset[str], head: frozenset[str] | None = None) -> None:
+    """Leaves the liveness of an `if` or (with `head`) a loop on its node."""
+    node._live_out = out
+    if head is not None:
+        node._live_head = head
+
+
+def all_assigned(function: Any) -> frozenset[str]:
+    """All names that a function (whose liveness is annotated) assigns."""
+    return function._all_assigned
+
+
 class _Liveness:
-    """Backward liveness over structured statements. On every `if` and loop it leaves `_live_out`: the names read later;
-    on every loop `_live_head`: the names that an iteration or what follows may read from before it."""
+    """Backward liveness over structured statements; `live_out` and `live_head` tell what it finds."""
 
     def __init__(self) -> None:
         self.loops: list[tuple[set[str], set[str]]] = []
@@ -303,7 +330,7 @@ class _Liveness:
 
     def statement(self, node: ast.stmt, live: set[str]) -> set[str]:
         if isinstance(node, ast.If):
-            node._live_out = frozenset(live)  # type: ignore[attr-defined]
+            mark_live(node, frozenset(live))
             return self.block(node.body, live) | self.block(node.orelse, live) | _facts(node.test).loads
         if isinstance(node, (ast.For, ast.While)):
             return self.loop(node, live)
@@ -330,8 +357,7 @@ class _Liveness:
             if inner <= head:
                 break
             head = head | inner
-        node._live_out = frozenset(live | after)  # type: ignore[attr-defined]
-        node._live_head = frozenset(head)  # type: ignore[attr-defined]
+        mark_live(node, frozenset(live | after), frozenset(head))
         return head | head_uses
 
 
@@ -351,10 +377,11 @@ def _plain_targets(node: ast.stmt) -> set[str]:
     return found
 
 
-def annotate_liveness(function: ast.FunctionDef | ast.Lambda) -> None:
+def annotate_liveness(function: Any) -> None:
     """Leaves the liveness facts on the function's statements; once a function."""
     if isinstance(function, ast.FunctionDef) and not hasattr(function, "_live"):
         # The parameters that come back to the caller (templates) are read at the end.
         parameters = {argument.arg for argument in function.args.args}
-        function._live = _Liveness().block(function.body, parameters)  # type: ignore[attr-defined]
-        function._all_assigned = frozenset(assigned_names(function.body, function))  # type: ignore[attr-defined]
+        notes: Any = function
+        notes._live = _Liveness().block(function.body, parameters)
+        notes._all_assigned = frozenset(assigned_names(function.body, function))

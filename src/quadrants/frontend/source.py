@@ -90,10 +90,10 @@ def function_source(function: types.FunctionType) -> FunctionSource:
 _new_tuple = tuple.__new__  # a third of the time that the named tuple's own constructor takes
 
 
-def place(file: str, node: ast.AST) -> Location:
-    """The IR location of a syntax node."""
-    end = node.end_col_offset if node.end_lineno == node.lineno else 0  # type: ignore[attr-defined]
-    return _new_tuple(Location, (file, node.lineno, node.col_offset, end or 0))  # type: ignore[attr-defined]
+def place(file: str, node: Any) -> Location:
+    """The IR location of a statement or an expression."""
+    end = node.end_col_offset if node.end_lineno == node.lineno else 0
+    return _new_tuple(Location, (file, node.lineno, node.col_offset, end or 0))
 
 
 def source_location(location: Location | None) -> SourceLocation | None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from quadrants.frontend import numbers
 from quadrants.frontend.assign import assign
 from quadrants.frontend.dispatch import walk
 from quadrants.frontend.domains import Domain
 from quadrants.frontend.run_time_loops import if_run, run_time_for
+from quadrants.frontend.scan import live_head, live_out, mark_live
 from quadrants.frontend.values import Binding, Run, Static
 from quadrants.frontend.walker import Loop
 from quadrants.ir.types import i64
@@ -56,9 +57,10 @@ def _unrolled_with_exits(walker: Walker, node: ast.For, items: list[Binding]) ->
         assign(walker, node.target, item)
         once = ast.For(target=ast.Name(id="$once", ctx=ast.Store()), iter=node.iter, body=node.body, orelse=[])
         ast.copy_location(once, node)
-        once._live_out = node._live_out | node._live_head | {gone}  # type: ignore[attr-defined]
-        once._live_head = once._live_out  # type: ignore[attr-defined]
-        once._runs_once = True  # type: ignore[attr-defined]
+        live = live_out(node) | live_head(node) | {gone}
+        mark_live(once, live, live)
+        notes: Any = once
+        notes._runs_once = True
         low = walker.builder.index(0)
         high = walker.builder.index(1)
         if not isinstance(left, Static):
@@ -75,5 +77,5 @@ def _unrolled_with_exits(walker: Walker, node: ast.For, items: list[Binding]) ->
         return False if left.value else walk(walker, node.orelse)
     stayed = Run(walker.builder.emit("bit_not", numbers.to_run(walker, left, node).value))
     branch = ast.copy_location(ast.If(test=ast.Constant(value=True), body=node.orelse, orelse=[]), node)
-    branch._live_out = node._live_out  # type: ignore[attr-defined]
+    mark_live(branch, live_out(node))
     return if_run(walker, branch, stayed, walk)

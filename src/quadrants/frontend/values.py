@@ -100,7 +100,8 @@ class Array(Binding):
 
     @property
     def type(self) -> ArrayType:
-        return self.value.type  # type: ignore[return-value]
+        type_: Any = self.value.type
+        return type_
 
     @property
     def is_numpy(self) -> bool:

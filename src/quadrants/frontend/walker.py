@@ -52,7 +52,7 @@ class Loop:
 
     __slots__ = ("early", "exits", "flag", "is_static", "node")
 
-    def __init__(self, node: ast.AST, is_static: bool = False, flag: str = "") -> None:
+    def __init__(self, node: ast.For | ast.While, is_static: bool = False, flag: str = "") -> None:
         self.node = node
         self.is_static = is_static
         self.exits: list[Exit] = []
@@ -191,7 +191,7 @@ class Walker:
     def _ask_earlier_iterations(self, name: str, node: ast.AST) -> None:
         """A name that a loop around assigns, read before that: the loop carries it, once its type is known."""
         for loop in self.loops:
-            if not loop.is_static and name in assigned_names(loop.node.body, loop.node) and name not in loop.early:  # type: ignore[attr-defined]
+            if not loop.is_static and name in assigned_names(loop.node.body, loop.node) and name not in loop.early:
                 loop.early[name] = node
                 raise Unknown
 
@@ -227,12 +227,14 @@ class Walker:
         if facts is not None and weak:
             value, weak = self.builder.cast(value, facts[0]), facts[1]
         known = self.env.get(name)
-        if type(known) is Slot and known.element is value.type and known.weak == weak:
+        type_ = value.type
+        assert type(type_) is MatrixType
+        if type(known) is Slot and known.element is type_ and known.weak == weak:
             slot = known
         else:
-            memory = self.builder.emit("slot", type=value.type)
+            memory = self.builder.emit("slot", type=type_)
             memory.name = name
-            slot = Slot(memory, value.type, weak)  # type: ignore[arg-type]
+            slot = Slot(memory, type_, weak)
         self.builder.op("store", value, slot.memory)
         return slot
 
