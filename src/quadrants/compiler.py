@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from quadrants import knobs
+from quadrants.errors import QuadrantsSyntaxError
 from quadrants.frontend import protocol
 from quadrants.frontend.arguments import Argument
 from quadrants.frontend.compilation import compile_source
@@ -24,6 +25,7 @@ from quadrants.ir.verify import verify
 from quadrants.passes.context import PassContext
 from quadrants.passes.driver import run_pipeline
 from quadrants.program import Program
+from quadrants.recursion import deep_recursion
 from quadrants.targets import table
 from quadrants.targets.artifact import Artifact
 from quadrants.targets.frame import frame_layout
@@ -45,35 +47,50 @@ def compile_kernel(
     live_numbers: identities of captured numbers that are parameters rather than constants; may_alias: arguments may
     share memory. Raises the compile errors of errors.py; nothing is left behind by a failed compile.
     """
+    try:
+        with _collector_off(), deep_recursion():
+            return _compiled(function, arguments, options, live_numbers, wish, may_alias)
+    except RecursionError:
+        text = f"{function.__name__} or a function that it calls is nested too deeply"
+        raise QuadrantsSyntaxError(text) from None
+
+
+def _compiled(
+    function: types.FunctionType,
+    arguments: list[tuple[str, Argument]],
+    options: knobs.State,
+    live_numbers: set[Any],
+    wish: protocol.Annotation | None,
+    may_alias: bool,
+) -> Program:
     times: dict[str, float] = {}
-    with _collector_off():
-        with _timed(times, "front end"):
-            source = compile_source(function, arguments, options, live_numbers, wish)
-        kernel = source.module.kernel
-        kernel.attributes["may_alias"] = may_alias
-        frame = frame_layout(kernel)
-        target = table.find(options.arch)
-        context = PassContext(options, target.record())
-        with _timed(times, "passes"):
-            lower(source.module, context)
-        program = Program(
-            function.__name__,
-            frame,
-            _plain_result(source.result.shape),
-            source.guards,
-            source.captured,
-            source.written,
-            context.notices,
-            context.counters,
-            times,
-            may_alias,
-        )
-        program.source, program.module = source, source.module
-        program.tasks = _tasks(source.module)
-        with _timed(times, "target"):
-            built = target.build(source.module, options)
-        with _timed(times, "load"):
-            _load(program, built)
+    with _timed(times, "front end"):
+        source = compile_source(function, arguments, options, live_numbers, wish)
+    kernel = source.module.kernel
+    kernel.attributes["may_alias"] = may_alias
+    frame = frame_layout(kernel)
+    target = table.find(options.arch)
+    context = PassContext(options, target.record())
+    with _timed(times, "passes"):
+        lower(source.module, context)
+    program = Program(
+        function.__name__,
+        frame,
+        _plain_result(source.result.shape),
+        source.guards,
+        source.captured,
+        source.written,
+        context.notices,
+        context.counters,
+        times,
+        may_alias,
+    )
+    program.source, program.module = source, source.module
+    program.tasks = _tasks(source.module)
+    with _timed(times, "target"):
+        built = target.build(source.module, options)
+    with _timed(times, "load"):
+        _load(program, built)
     return program
 
 

@@ -24,6 +24,7 @@ from quadrants.ir.formatting import format_message, format_print
 from quadrants.ir.nodes import Block, Function, Location, Module, Op, Value
 from quadrants.ir.ops import OPS, Row
 from quadrants.ir.types import ArrayType, MatrixType, ScalarType, Type, scalar_of, shape_of
+from quadrants.recursion import deep_recursion
 
 __all__ = ["identity_of", "interpret", "prepare"]
 
@@ -34,7 +35,6 @@ Step = Callable[[Environment], "Signal | None"]
 YIELD, CONTINUE, BREAK, RETURN = range(4)
 _ENDS = {"yield": YIELD, "continue": CONTINUE, "break": BREAK, "return": RETURN}
 _DIVISIONS = frozenset({"floordiv", "mod", "truncdiv", "truncmod"})
-_RECURSION_LIMIT = 10_000
 _UNDEFINED_BYTE = 0xA5
 
 
@@ -67,7 +67,7 @@ def prepare(
         bound = [_bind(argument, type_, position) for position, (argument, type_) in enumerate(zip(arguments, types))]
         if whole is not None:
             bound = list(_flat(bound, types))
-        with np.errstate(all="ignore"), _DeepRecursion():
+        with np.errstate(all="ignore"), deep_recursion():
             results = program.call(kernel.name, bound)
         return results if whole_results is None else _joined(results, whole_results)
 
@@ -76,17 +76,6 @@ def prepare(
 
 def _to_standard_output(text: str) -> None:
     sys.stdout.write(text)
-
-
-class _DeepRecursion:
-    """Room for recursion in kernels: several Python frames a call."""
-
-    def __enter__(self) -> None:
-        self._before = sys.getrecursionlimit()
-        sys.setrecursionlimit(max(self._before, _RECURSION_LIMIT))
-
-    def __exit__(self, *error: object) -> None:
-        sys.setrecursionlimit(self._before)
 
 
 def _bind(argument: Any, type_: Type, position: int) -> Any:

@@ -140,7 +140,12 @@ class Module:
 
 def walk(block: Block) -> Iterator[Op]:
     """Every operation of a block and of the regions within, in program order, an operation before its regions."""
-    for op in block.ops:
-        yield op
-        for region in op.regions:
-            yield from walk(region)
+    open_blocks = [iter(block.ops)]
+    while open_blocks:
+        for op in open_blocks[-1]:
+            yield op
+            if op.regions:
+                open_blocks.extend([iter(region.ops) for region in reversed(op.regions)])
+                break
+        else:
+            open_blocks.pop()

@@ -6,7 +6,6 @@ from __future__ import annotations
 from quadrants.ir.nodes import Block, Function, Module, Op, Value, walk
 from quadrants.passes.context import PassContext
 from quadrants.passes.memory import Effects, Key, MemoryEffects, element_key, may_meet, memory_effects
-from quadrants.passes.structure import loop_jumps
 
 __all__ = ["run"]
 
@@ -84,11 +83,9 @@ class _Finder:
 
     def visit_regions(self, op: Op) -> bool:
         for region in op.regions:
-            self._pass(self.effects.block(region))
-            jumps = loop_jumps(region)
-            if op.kind != "if":
-                jumps = [jump for jump in jumps if jump.kind == "return"]
-            if jumps:
+            effects = self.effects.block(region)
+            self._pass(effects)
+            if effects.returns or (effects.jumps and op.kind == "if"):
                 self.pending.clear()
         for region in op.regions:
             self.visit(region)

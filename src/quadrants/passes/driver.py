@@ -110,7 +110,7 @@ def _apply(step: Pass, module: Module, context: PassContext) -> None:
     started = time.perf_counter()
     try:
         step.run(module, context)
-    except (QuadrantsCompilationError, QuadrantsInternalError):
+    except (QuadrantsCompilationError, QuadrantsInternalError, RecursionError):
         raise
     except Exception as error:
         text = f"pass {step.name} failed on kernel {module.entry}: {type(error).__name__}: {error}"

@@ -44,7 +44,7 @@ class _Hoister:
     """One walk over a function. `straight`: the current place is reached in every iteration of the innermost loop;
     `positive`: pairs of bounds (keys) of which the first is known to be less than the second."""
 
-    __slots__ = ("effects", "levels", "loops", "may_alias", "positive", "straight")
+    __slots__ = ("effects", "ending", "leaving", "levels", "loops", "may_alias", "positive", "straight")
 
     def __init__(self, function: Function, effects: MemoryEffects) -> None:
         self.effects = effects
@@ -53,6 +53,9 @@ class _Hoister:
         self.loops: list[_Loop] = []
         self.positive: list[tuple[object, object]] = []
         self.straight = True
+        # Regions of which it is known whether control may leave them: operations that move out do not change that.
+        self.leaving: dict[Block, bool] = {}
+        self.ending: dict[Block, bool] = {}
 
     def walk(self, ops: list[Op], floor: int) -> list[Op]:
         """The operations that stay; expensive ones do not go below level `floor`."""
@@ -124,7 +127,7 @@ class _Hoister:
                 self._learn(op.operands[0])
             region.ops = self.walk(region.ops, depth)
             del self.positive[marks:]
-            if region.ops[-1].kind != "yield" or _leaves(region):
+            if region.ops[-1].kind != "yield" or self._leaves(region):
                 straight = False
         self.straight = straight
 
@@ -163,7 +166,26 @@ class _Hoister:
 
     def _leave(self, op: Op) -> None:
         loop = self.loops.pop()
-        self.straight = loop.straight and not any(map(_ends, op.regions))
+        self.straight = loop.straight and not any(map(self._ends, op.regions))
+
+    def _leaves(self, block: Block) -> bool:
+        """Whether a branch may end an iteration of the loop around, or fail a check."""
+        found = self.leaving.get(block)
+        if found is None:
+            found = self.leaving[block] = self._ends(block) or any(
+                op.kind in ("break", "continue") or (op.kind == "if" and any(map(self._leaves, op.regions)))
+                for op in block.ops
+            )
+        return found
+
+    def _ends(self, block: Block) -> bool:
+        """Whether a loop's region may leave the function, or fail a check."""
+        found = self.ending.get(block)
+        if found is None:
+            found = self.ending[block] = any(
+                op.kind == "return" or op.kind in _LEAVES or any(map(self._ends, op.regions)) for op in block.ops
+            )
+        return found
 
     def _is_less(self, low: object, high: object) -> bool:
         if type(low) is int and type(high) is int:
@@ -172,21 +194,6 @@ class _Hoister:
             if upper is high and (lower is low or (type(lower) is int and type(low) is int and low <= lower)):
                 return True
         return False
-
-
-def _leaves(block: Block) -> bool:
-    """Whether a branch may end an iteration of the loop around, or fail a check."""
-    for op in block.ops:
-        if op.kind in ("break", "continue", "return") or op.kind in _LEAVES:
-            return True
-        if op.regions and any((_leaves if op.kind == "if" else _ends)(region) for region in op.regions):
-            return True
-    return False
-
-
-def _ends(block: Block) -> bool:
-    """Whether a loop's region may leave the function, or fail a check."""
-    return any(op.kind == "return" or op.kind in _LEAVES or any(map(_ends, op.regions)) for op in block.ops)
 
 
 _WALK = {"if": _Hoister.walk_if, "for": _Hoister.walk_for, "while": _Hoister.walk_while}
