@@ -13,7 +13,7 @@ from quadrants.targets.llvm import optimise
 from quadrants.targets.llvm.elf import defined_symbols, undefined_symbols
 from quadrants.targets.llvm.emit import EmittedModule, EmittedObject, emit_module
 
-__all__ = ["Options", "assembly", "build", "compile_module", "host_machine", "record"]
+__all__ = ["Options", "assembly", "build", "compile_module", "host_machine", "machine_of", "record"]
 
 VERSION = "1"
 
@@ -36,10 +36,14 @@ _USUAL = Options()
 def host_machine() -> optimise.Machine:
     """The processor that this process runs on."""
     llvm = optimise.binding()
-    processor, features = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+    return machine_of(llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
+
+
+def machine_of(triple: str, processor: str, features: str = "") -> optimise.Machine:
+    """A processor by LLVM's names for it and its features, with what LLVM does not know of its speed."""
     if _is_slow_at_gathers(processor):
-        features += ",+prefer-no-gather,+prefer-no-scatter"
-    return optimise.Machine(llvm.get_process_triple(), processor, features)
+        features = ",".join(filter(None, [features, "+prefer-no-gather", "+prefer-no-scatter"]))
+    return optimise.Machine(triple, processor, features)
 
 
 def _is_slow_at_gathers(processor: str) -> bool:
