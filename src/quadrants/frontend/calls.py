@@ -65,11 +65,6 @@ class Arguments:
         positional = [binding.value for binding in self.positional if type(binding) is Static]
         return positional, {name: binding.value for name, binding in self.keywords.items() if type(binding) is Static}
 
-    def objects(self) -> tuple[list[Any], dict[str, Any]]:
-        """The Python objects that arguments which are all static stand for."""
-        positional = [binding.value for binding in self.positional if type(binding) is Static]
-        return positional, {name: binding.value for name, binding in self.keywords.items() if type(binding) is Static}
-
 
 def call(walker: Walker, node: ast.Call) -> Binding:
     function = evaluate(walker, node.func)
