@@ -279,7 +279,8 @@ def _span(value: Any) -> tuple[int, int]:
     array = as_numpy(value)
     if array.size == 0:
         return (0, 0)
-    return np.lib.array_utils.byte_bounds(array) if hasattr(np.lib, "array_utils") else np.byte_bounds(array)  # type: ignore[attr-defined]
+    home: Any = getattr(np.lib, "array_utils", np)  # NumPy moved it in 2.0
+    return home.byte_bounds(array)
 
 
 def kernel(

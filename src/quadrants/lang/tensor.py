@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from quadrants.lang.field import Field, MatrixField, ScalarField, field, normalised_shape
-from quadrants.lang.ndarray import MatrixNdarray, Ndarray, ScalarNdarray, VectorNdarray, ndarray
+from quadrants.lang.field import Field, field, normalised_shape
+from quadrants.lang.ndarray import Ndarray, ndarray
 from quadrants.lang.storage import Storage
 from quadrants.lang.types import MatrixAnnotation
 
@@ -156,7 +156,7 @@ class MatrixTensor(Tensor):
 _CLASSES: tuple[type[Tensor], ...] = (Tensor, VectorTensor, MatrixTensor)
 
 
-def wrap(impl: ScalarField | MatrixField | ScalarNdarray | VectorNdarray | MatrixNdarray) -> Tensor:
+def wrap(impl: Field | Ndarray) -> Tensor:
     """The tensor over a field or ndarray; TypeError for anything else."""
     if isinstance(impl, Tensor) or not isinstance(impl, (Field, Ndarray)):
         raise TypeError(f"qd.wrap takes a field or an ndarray, not {type(impl).__name__}")
@@ -185,9 +185,9 @@ def tensor(
     sizes = normalised_shape(shape)
     order = None if layout is None else _checked_layout(layout, len(sizes))
     if chosen is Backend.FIELD:
-        return wrap(field(dtype, sizes, order, **options))  # type: ignore[arg-type]
+        return wrap(field(dtype, sizes, order, **options))
     options.pop("name", None)
-    return wrap(ndarray(dtype, sizes, order=order, **options))  # type: ignore[arg-type]
+    return wrap(ndarray(dtype, sizes, order=order, **options))
 
 
 def _checked_layout(layout: Sequence[int], rank: int) -> tuple[int, ...]:
