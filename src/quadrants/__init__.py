@@ -8,11 +8,14 @@ from quadrants import lang
 from quadrants import library as library
 from quadrants.lang import *  # noqa: F403
 from quadrants.lang.init import config as _config
+from quadrants.library import public as _public
+from quadrants.library.public import *  # noqa: F403
 
 __version__ = (0, 1, 0)
 __version_str__ = "0.1.0"
 __all__: list[str] = []
 __all__ += lang.__all__
+__all__ += _public.__all__
 
 
 def __getattr__(name: str) -> Any:

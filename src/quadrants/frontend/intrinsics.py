@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from quadrants.frontend import intrinsics_math, intrinsics_numbers  # noqa: F401  (imported for what they register)
+from quadrants.frontend import (  # noqa: F401  (imported for what they register)
+    intrinsics_decompositions,
+    intrinsics_math,
+    intrinsics_numbers,
+)
 from quadrants.frontend.intrinsic_table import INTRINSICS, python_intrinsic
 from quadrants.frontend.intrinsics_loops import as_static
 from quadrants.frontend.intrinsics_matrix import construct_annotated
