@@ -64,33 +64,21 @@ class Type:
 class ScalarType(Type):
     """A number of fixed width.
 
-    `kind` is 'f' (float), 'i' (signed) or 'u' (unsigned; u1 is the type of truth values), `bits` the width,
-    `numpy` the NumPy dtype or None where NumPy has none (bf16).
+    `kind` is 'f' (float), 'i' (signed) or 'u' (unsigned; u1 is the type of truth values), `bits` the width, `numpy` the
+    NumPy dtype or None where NumPy has none (bf16). u1 is no integer: `is_integer` is False for it.
     """
 
-    __slots__ = ("bits", "kind", "numpy", "scalar")
+    __slots__ = ("bits", "is_float", "is_integer", "is_signed", "kind", "numpy", "scalar")
 
     def __init__(self, kind: str, bits: int, name: str = "") -> None:
         self.name = name or f"{kind}{bits}"
         self.scalar = self
         self.kind = kind
         self.bits = bits
+        self.is_float = kind == "f"
+        self.is_signed = kind == "i"
+        self.is_integer = kind != "f" and bits > 1
         self.numpy: np.dtype | None = _numpy_dtype(self.name)
-
-    @property
-    def is_float(self) -> bool:
-        """Whether it is one of f16, bf16, f32, f64."""
-        return self.kind == "f"
-
-    @property
-    def is_integer(self) -> bool:
-        """Whether it is an integer type; u1, the type of truth values, is none."""
-        return self.kind != "f" and self.bits > 1
-
-    @property
-    def is_signed(self) -> bool:
-        """Whether it is an integer type with negative values."""
-        return self.kind == "i"
 
     @property
     def bytes(self) -> int:
