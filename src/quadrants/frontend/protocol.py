@@ -26,9 +26,9 @@ __all__ = [
     "register_functions",
     "register_intrinsic",
     "register_library",
+    "register_matrices",
     "register_replacement",
     "replacement",
-    "register_matrices",
 ]
 
 

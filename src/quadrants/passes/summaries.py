@@ -41,7 +41,7 @@ class Summaries:
         return made
 
     def _summarise(self, function: Function) -> Summary:
-        if not any([type(parameter.type) is ArrayType for parameter in function.parameters]):
+        if not any(type(parameter.type) is ArrayType for parameter in function.parameters):
             return Summary(function.parameters, [], _NOTHING)
         nest = Nest(function)
         forms = Forms(nest)
