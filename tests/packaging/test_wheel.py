@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -50,11 +51,11 @@ def test_the_readme_example_runs_from_the_wheel_in_an_empty_environment(
     base = find_python(minor)
     if base is None:
         pytest.skip(f"no Python 3.{minor} on this machine")
-    subprocess.run([base, "-m", "venv", str(tmp_path / "venv")], check=True)
+    subprocess.run([base, "-m", "venv", "--without-pip", str(tmp_path / "venv")], check=True)
     python = str(tmp_path / "venv" / "bin" / "python")
     pins = str(ROOT / "requirements.lock")
-    pip = [python, "-m", "pip", "install", "--quiet", "--only-binary", ":all:", "--constraint", pins, str(wheel)]
-    subprocess.run(pip, check=True)
+    pip = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-compile"]
+    subprocess.run([*pip, "--only-binary", ":all:", "--constraint", pins, str(wheel)], check=True)
     package = next((tmp_path / "venv").glob("lib/python*/site-packages/quadrants"))
     subprocess.run([python, "-m", "compileall", "-q", "-f", str(package)], check=True)  # every file is in its syntax
     program = tmp_path / "example.py"

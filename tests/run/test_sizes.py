@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -11,11 +13,14 @@ SIZES = (0, 1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 63, 64, 65, 255, 1000, 4096, 4097,
 BIG = 300_007
 
 
-@pytest.fixture(autouse=True, params=[1, 2, 5], ids=lambda count: f"{count}-threads")
+kernel_of = cache(qd.kernel)
+
+
+@pytest.fixture(scope="module", autouse=True, params=[1, 2, 5], ids=lambda count: f"{count}-threads")
 def _threads(request: pytest.FixtureRequest) -> None:
-    if not hasattr(qd, "kernel"):
-        pytest.skip("this build has no compiler")
+    """So many threads, set once for all tests: code that is compiled once has to be right for all sizes."""
     qd.init(arch=qd.x64, default_ip=qd.i64, default_fp=qd.f64, cpu_max_num_threads=request.param)
+    kernel_of.cache_clear()
 
 
 def saxpy(a, x, y):
@@ -131,35 +136,35 @@ def compact(x, counter, out):
 def test_elementwise(count: int) -> None:
     x = np.arange(count, dtype=np.float32)
     y = np.ones(count, np.float32)
-    qd.kernel(saxpy)(2.0, x, y)
+    kernel_of(saxpy)(2.0, x, y)
     assert (y == 2 * x + 1).all()
 
 
 @pytest.mark.parametrize("count", SIZES)
 def test_sums_and_counts(count: int) -> None:
     x = np.random.default_rng(count).integers(-1000, 1000, count)
-    assert qd.kernel(total)(x) == x.sum()
-    assert qd.kernel(count_above)(x, 17) == (x > 17).sum()
+    assert kernel_of(total)(x) == x.sum()
+    assert kernel_of(count_above)(x, 17) == (x > 17).sum()
 
 
 @pytest.mark.parametrize("count", SIZES[1:])
 def test_extremes_and_bits(count: int) -> None:
     x = np.random.default_rng(count).integers(-(2**31), 2**31, count).astype(np.int32)
-    assert qd.kernel(extremes)(x) == (x.min(), x.max())
+    assert kernel_of(extremes)(x) == (x.min(), x.max())
     expected = np.bitwise_and.reduce(x), np.bitwise_or.reduce(x), np.bitwise_xor.reduce(x)
-    assert qd.kernel(bits)(x) == tuple(int(v) for v in expected)
+    assert kernel_of(bits)(x) == tuple(int(v) for v in expected)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_sum_of_floats_is_accurate(dtype: type) -> None:
     x = np.random.default_rng(3).random(BIG).astype(dtype)
-    assert qd.kernel(total)(x) == pytest.approx(x.astype(np.float64).sum(), rel=1e-6)
+    assert kernel_of(total)(x) == pytest.approx(x.astype(np.float64).sum(), rel=1e-6)
 
 
 def test_extremes_with_nan() -> None:
     x = np.random.default_rng(3).standard_normal(BIG).astype(np.float32)
     x[[0, 5, BIG // 2, BIG - 1]] = np.nan
-    assert qd.kernel(extremes)(x) == (np.nanmin(x), np.nanmax(x))
+    assert kernel_of(extremes)(x) == (np.nanmin(x), np.nanmax(x))
 
 
 @pytest.mark.parametrize("bins", [1, 3, 64, 10_000, 250_000])
@@ -167,7 +172,7 @@ def test_extremes_with_nan() -> None:
 def test_histograms(bins: int, dtype: type) -> None:
     index = np.random.default_rng(bins).integers(0, bins, 60_000).astype(np.int32)
     out = np.zeros(bins, dtype)
-    qd.kernel(histogram)(index, out)
+    kernel_of(histogram)(index, out)
     expected = np.bincount(index, minlength=bins).astype(dtype)
     assert (out == expected).all()
 
@@ -177,7 +182,7 @@ def test_scatter_of_rows() -> None:
     index = random.integers(0, 100, 50_000)
     rows = random.integers(-5, 5, (50_000, 3)).astype(np.float32)
     out = np.zeros((100, 3), np.float32)
-    qd.kernel(scatter_rows)(index, rows, out)
+    kernel_of(scatter_rows)(index, rows, out)
     expected = np.zeros((100, 3))
     np.add.at(expected, index, rows)
     assert (out == expected).all()
@@ -187,7 +192,7 @@ def test_scatter_of_rows() -> None:
 def test_two_axes(shape: tuple[int, int]) -> None:
     a = np.arange(shape[0] * shape[1], dtype=np.int64).reshape(shape)
     out = np.zeros(shape[::-1], np.int64)
-    qd.kernel(flattened)(a, out)
+    kernel_of(flattened)(a, out)
     i, j = np.indices(shape)
     assert (out == (a * 2 + i - j).T).all()
 
@@ -195,14 +200,14 @@ def test_two_axes(shape: tuple[int, int]) -> None:
 def test_inner_reductions() -> None:
     a = np.random.default_rng(4).integers(0, 100, (311, 257)).astype(np.float64)
     out = np.zeros(311)
-    qd.kernel(row_sums)(a, out)
+    kernel_of(row_sums)(a, out)
     assert (out == a.sum(axis=1)).all()
 
 
 def test_loops_wait_for_one_another() -> None:
     x = np.arange(BIG, dtype=np.int64)
     y, z = np.zeros_like(x), np.zeros_like(x)
-    kernel = qd.kernel(two_stages)
+    kernel = kernel_of(two_stages)
     for _ in range(5):
         kernel(x, y, z)
         assert (z == 2 * x + 1).all()
@@ -212,7 +217,7 @@ def test_loops_wait_for_one_another() -> None:
 def test_divergent_iterations() -> None:
     a = np.arange(20_000, dtype=np.int64)
     out = np.zeros_like(a)
-    qd.kernel(divergent)(a, out)
+    kernel_of(divergent)(a, out)
     expected = np.zeros_like(a)
     for start in range(1, 2000):
         n, steps = start, 0
@@ -229,7 +234,7 @@ def test_dependence_over_a_distance_runs_in_order(function) -> None:
     a = np.random.default_rng(2).integers(0, 16, count)
     expected = [int(value) for value in a]
     function(expected, [0] * count, count)
-    kernel = qd.kernel(function)
+    kernel = kernel_of(function)
     for _ in range(4):
         found = a.copy()
         kernel(found, np.zeros(count, np.int64), count)
@@ -240,7 +245,7 @@ def test_dependence_over_a_distance_runs_in_order(function) -> None:
 def test_tickets() -> None:
     x = np.random.default_rng(5).integers(-100, 100, BIG)
     counter, out = np.zeros(1, np.int64), np.zeros(BIG, np.int64)
-    qd.kernel(compact)(x, counter, out)
+    kernel_of(compact)(x, counter, out)
     kept = counter[0]
     assert kept == (x > 0).sum()
     assert (np.sort(out[:kept]) == np.sort(x[x > 0])).all()

@@ -49,6 +49,11 @@ def _increment_tasks() -> str:
         with f.loop():
             f.leave_if((f.call("llvm.readcyclecounter", "i64") - start) > f.load("i64", captures))
     f.give()
+
+    f = module.function("spin_and_add_one", "void", "ptr frame", "ptr captures", "i64 begin", "i64 end")
+    for name in ("spin", "add_one"):
+        f.call(name, "void", *f.parameters, types="ptr,ptr,i64,i64")
+    f.give()
     return module.text()
 
 
