@@ -61,7 +61,7 @@ def test_constants_that_compare_equal_differ(pair: tuple[str, str]) -> None:
 
 
 def test_place_and_layout_matter_only_when_asked() -> None:
-    moved, spread = made("\n\n\n" + BASE), made("def f(x, y=1):\n    # why\n    return (x\n        + y * 2)\n")
+    moved, spread = made("\n\n\n" + BASE), made("def f(x, y=1):\n    # why\n    return (x + y\n        * 2)\n")
     for other in (moved, spread):
         assert code_fingerprint(other) == code_fingerprint(made(BASE))
         assert code_fingerprint(other, lines=True) != code_fingerprint(made(BASE), lines=True)
