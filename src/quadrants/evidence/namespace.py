@@ -191,10 +191,10 @@ MATH_MODULE = SimpleNamespace(
             "cbrt",
             "erf",
             "hypot",
-            "pow",
         ]
     },
     log=lambda x, base=None: unary("log")(x) if base is None else unary("log")(x) / unary("log")(base),
+    pow=lambda base, exponent: power(base * 1.0, exponent * 1.0),
     fabs=unary("abs"),
     copysign=binary("copysign"),
     floor=lambda x: convert(unary("floor")(x), int),
