@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from quadrants import algorithms as algorithms
 from quadrants import lang
 from quadrants import library as library
 from quadrants.lang import *  # noqa: F403
@@ -16,6 +17,7 @@ __version_str__ = "0.1.0"
 __all__: list[str] = []
 __all__ += lang.__all__
 __all__ += _public.__all__
+__all__ += ["algorithms"]
 
 
 def __getattr__(name: str) -> Any:
