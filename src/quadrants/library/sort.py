@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from quadrants.lang.kernel import kernel
-from quadrants.lang.loops import loop_config, static
+from quadrants.lang.loops import loop_config
 from quadrants.lang.ops import cast
-from quadrants.lang.types import template
 from quadrants.library.arrays import memory_of
 
 __all__ = ["parallel_sort"]
@@ -93,14 +92,13 @@ def _encode(bits: Any, codes: Any, sign: Any, infinity: Any) -> None:
 
 
 @kernel
-def _decode(codes: Any, bits: Any, sign: Any, is_float: template()) -> None:
+def _decode(codes: Any, bits: Any, sign: Any, is_float: Any) -> None:
     """What `_encode` did, undone; a NaN is any NaN."""
     for i in range(len(bits)):
         code = codes[i]
         number = code ^ sign
-        if static(is_float):
-            if code & sign == 0:
-                number = (sign | (sign - 1)) ^ code
+        if is_float and code & sign == 0:
+            number = (sign | (sign - 1)) ^ code
         bits[i] = cast(number, bits.dtype)
 
 
