@@ -14,7 +14,7 @@ from quadrants.frontend import numbers, protocol
 from quadrants.frontend.assign import unpacked
 from quadrants.frontend.dispatch import evaluate
 from quadrants.frontend.local import inline_local
-from quadrants.frontend.scan import assigned_names
+from quadrants.frontend.scan import assigned_names, subtree
 from quadrants.frontend.values import Array, Binding, BoundMethod, Iteration, Run, Sequence, Slot, Static, is_number
 from quadrants.ir.nodes import Value
 from quadrants.ir.types import ScalarType, Type
@@ -89,7 +89,8 @@ def _reads_early(node: ast.Call) -> bool:
     name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
     if name.startswith("atomic_") or name == "volatile_load":
         return False
-    return any(isinstance(child, ast.Call) for part in node.args[1:] for child in ast.walk(part))
+    later = [part for part in node.args[1:] if type(part) is not ast.Name and type(part) is not ast.Constant]
+    return any(isinstance(child, ast.Call) for part in later for child in subtree(part))
 
 
 def _arguments(walker: Walker, node: ast.Call) -> Arguments:

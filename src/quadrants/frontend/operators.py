@@ -51,6 +51,7 @@ _FOLD: dict[str, Callable[[Any, Any], Any]] = {
     "ge": operator.ge,
 }
 _BITS = frozenset({"bit_and", "bit_or", "bit_xor"})
+_OF_INTEGERS = _BITS | {"shl", "shr"}
 
 
 def fold(kind: str, left: Any, right: Any) -> Static | None:
@@ -73,14 +74,11 @@ def binary(walker: Walker, kind: str, left: Binding, right: Binding, node: ast.A
         joined = _sequence_operator(kind, left, right)
         if joined is not None:
             return joined
-    if kind == "matmul":
-        return matmul(walker, left, right, node)
-    if kind == "div":
-        return divide(walker, left, right, node)
-    if kind == "pow":
-        return power(walker, left, right, node)
+    special = _SPECIAL.get(kind)
+    if special is not None:
+        return special(walker, left, right, node)
     a, b, weak = numbers.meet(walker, left, right, node, arithmetic=kind not in _BITS)
-    if kind in _BITS or kind in ("shl", "shr"):
+    if kind in _OF_INTEGERS:
         _require_integers(walker, kind, a, b, node)
     return Run(walker.builder.emit(kind, a, b), weak)
 
@@ -178,6 +176,13 @@ def matmul(walker: Walker, left: Binding, right: Binding, node: ast.AST) -> Run:
     if len(shape_x) == 1 and len(shape_y) == 1:
         return Run(walker.builder.emit("reduce_add", walker.builder.emit("mul", x, y)), weak)
     return Run(walker.builder.emit("matmul", x, y), weak)
+
+
+_SPECIAL: dict[str, Callable[[Walker, Binding, Binding, ast.AST], Run]] = {
+    "matmul": matmul,
+    "div": divide,
+    "pow": power,
+}
 
 
 def compare(walker: Walker, kind: str, left: Binding, right: Binding, node: ast.AST) -> Binding:

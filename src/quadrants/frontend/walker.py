@@ -6,8 +6,7 @@ from __future__ import annotations
 import ast
 import builtins
 import types
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from quadrants.errors import QuadrantsCompilationError, QuadrantsNameError, QuadrantsSyntaxError
@@ -59,6 +58,24 @@ class Loop:
         self.flag = flag
         # Names read before the body assigns them, with where: an earlier iteration may have.
         self.early: dict[str, ast.AST] = {}
+
+
+class _Inside:
+    """While it is entered, a builder appends to another block. A class, since that is a third of a generator's time."""
+
+    __slots__ = ("before", "block", "builder")
+
+    def __init__(self, builder: Builder, block: Block) -> None:
+        self.builder = builder
+        self.block = block
+        self.before = block
+
+    def __enter__(self) -> None:
+        self.before = self.builder.block
+        self.builder.block = self.block
+
+    def __exit__(self, *error: object) -> None:
+        self.builder.block = self.before
 
 
 class Walker:
@@ -277,15 +294,9 @@ class Walker:
 
     # Blocks.
 
-    @contextmanager
-    def inside(self, block: Block) -> Iterator[None]:
+    def inside(self, block: Block) -> _Inside:
         """Emit into another block meanwhile."""
-        before = self.builder.block
-        self.builder.block = block
-        try:
-            yield
-        finally:
-            self.builder.block = before
+        return _Inside(self.builder, block)
 
     def trial(self, emit: Callable[[], Any]) -> tuple[Block, Any]:
         """Runs `emit` into a block of its own and gives both."""
