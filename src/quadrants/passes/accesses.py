@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from quadrants.ir.nodes import Block, Op, Value
+from quadrants.ir.nodes import Block, Op, Value, walk
 from quadrants.ir.types import ArrayType
 from quadrants.passes.affine import Form, Forms
 from quadrants.passes.computed import Computed
@@ -117,7 +117,9 @@ def accesses_of(loop: Op, nest: Nest, forms: Forms, summary_of: Callable[[str], 
     """The accesses of one iteration of a loop to arrays that the iterations share."""
     own = set(counters(loop))
     computed = Computed(forms)
-    sizes = {leaf for bound in (*lows(loop), *highs(loop)) for leaf in computed.leaves_of(forms.of(bound))}
+    loops = [op for op in (loop, *nest.around(loop), *walk(loop.regions[0])) if op.kind == "for"]
+    bounds = [bound for each in loops for bound in (*lows(each), *highs(each))]
+    sizes = {leaf for bound in bounds for leaf in computed.leaves_of(forms.of(bound))}
     return collect(
         loop.regions[0],
         nest,
@@ -125,7 +127,7 @@ def accesses_of(loop: Op, nest: Nest, forms: Forms, summary_of: Callable[[str], 
         summary_of,
         is_known=lambda atom: atom in own or forms.invariant(atom, loop),
         is_shared=lambda array: not nest.defined_in(array, loop),
-        decides=lambda leaf: leaf in own or leaf in sizes or _is_size(leaf),
+        decides=lambda leaf: leaf in own or leaf in sizes or _is_size(leaf) or _is_outer_counter(leaf, loop, nest),
     )
 
 
@@ -359,6 +361,10 @@ class _Instance:
 
 def _and(conditions: Conditions | None, condition: Form | None, holds: bool) -> Conditions | None:
     return None if conditions is None or condition is None else (*conditions, (condition, holds))
+
+
+def _is_outer_counter(leaf: Value, loop: Op, nest: Nest) -> bool:
+    return leaf in nest.counter and not nest.defined_in(leaf, loop)
 
 
 def _is_size(leaf: Value) -> bool:

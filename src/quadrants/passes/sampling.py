@@ -4,6 +4,7 @@ choices of the sizes, once they are large compared with the constants in the pro
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 
 from quadrants.ir.nodes import Op, Value
@@ -17,24 +18,50 @@ __all__ = ["surely_meet"]
 
 _MOST_STEPS = 6000
 _EVERY = 48
+Ranges = list[tuple[Value, Form, Form]]
 
 
 def surely_meet(first: Access, second: Access, loop: Op, forms: Forms) -> bool:
-    """Whether two accesses reach a common element in different iterations of a loop, for every choice of sizes."""
+    """Whether two accesses reach a common element in different iterations of a loop, for every choice of sizes, in some
+    iteration of the loops around it."""
     if None in first.places or None in second.places or first.conditions is None or second.conditions is None:
         return False
     computed = Computed(forms)
     sides = sorted([_Side(access, loop, computed) for access in (first, second)], key=_tried_first)
+    outer = _ranges(_outer_loops(sides, loop, computed), forms)
     sizes = Sizes(computed)
+    sizes.learn(outer, (), {counter for counter, _, _ in outer})
     for side in sides:
-        sizes.learn([(low, high) for _, low, high in side.ranges], side.forms, side.counters)
+        sizes.learn(side.ranges, [*side.forms, *[size for size in side.sizes if size is not None]], side.counters)
     tried = False
     for environment in sizes.choices():
-        outcome = _Attempt(sides[0], sides[1], environment).run()
+        outcome = _Attempt(sides[0], sides[1], outer).run(environment)
         if outcome is False:
             return False
         tried = tried or outcome is True
     return tried
+
+
+def _ranges(loops: Sequence[Op], forms: Forms) -> Ranges:
+    return [
+        (counter, forms.of(low), forms.of(high))
+        for loop in loops
+        for counter, low, high in zip(counters(loop), lows(loop), highs(loop))
+    ]
+
+
+def _outer_loops(sides: Sequence[_Side], loop: Op, computed: Computed) -> list[Op]:
+    """The loops around a loop whose counters its bounds, indices and conditions use, outermost first."""
+    forms = [form for side in sides for form in side.forms]
+    forms += [bound for side in sides for _, low, high in side.ranges for bound in (low, high)]
+    leaves = {leaf for form in forms for leaf in computed.leaves_of(form)}
+    found: list[Op] = []
+    for around in computed.forms.nest.around(loop):
+        if around.kind == "for" and not leaves.isdisjoint(counters(around)):
+            found.insert(0, around)
+            for bound in (*lows(around), *highs(around)):
+                leaves |= computed.leaves_of(computed.forms.of(bound))
+    return found
 
 
 def _tried_first(side: _Side) -> tuple[bool, int]:
@@ -45,21 +72,21 @@ def _tried_first(side: _Side) -> tuple[bool, int]:
 
 class _Side:
     """One access with the loops around it: `ranges` has the counters, outermost first, with their lows and highs; the
-    first `own` of them are the ones of the loop whose iterations are compared."""
+    first `own` of them are the ones of the loop whose iterations are compared. `sizes` are those of the axes whose indices
+    may count from the end, None for others."""
 
-    __slots__ = ("computed", "conditions", "counters", "nonlinear", "own", "places", "ranges")
+    __slots__ = ("computed", "conditions", "counters", "nonlinear", "own", "places", "ranges", "sizes")
 
     def __init__(self, access: Access, loop: Op, computed: Computed) -> None:
-        of = computed.forms.of
         self.computed = computed
-        self.ranges = [
-            (counter, of(low), of(high))
-            for around in (loop, *access.loops)
-            for counter, low, high in zip(counters(around), lows(around), highs(around))
-        ]
+        self.ranges = _ranges((loop, *access.loops), computed.forms)
         self.own = counters(loop)
         self.counters = {counter for counter, _, _ in self.ranges}
         self.places: list[Form] = [place for place in access.places if place is not None]
+        self.sizes = [
+            computed.forms.size(access.array, axis) if access.wraps and not computed.forms.at_least(place, 0) else None
+            for axis, place in enumerate(self.places)
+        ]
         self.conditions: Conditions = access.conditions or ()
         self.nonlinear = not all(self._is_linear(monomial) for place in self.places for monomial in place.terms)
 
@@ -77,8 +104,23 @@ class _Side:
 
     def element(self, environment: Environment, length: int) -> list[int] | None:
         """The first indices of the element that an iteration reaches; None where one of them is below 0."""
-        element = [self.computed.number(place, environment) for place in self.places[:length]]
-        return element if min(element, default=0) >= 0 else None
+        element: list[int] = []
+        for place, size in zip(self.places[:length], self.sizes):
+            index = self.computed.number(place, environment)
+            if index < 0 and size is not None:
+                index += self.computed.number(size, environment)
+            if index < 0:
+                return None
+            element.append(index)
+        return element
+
+    def targets(self, element: list[int], environment: Environment) -> Iterator[list[int]]:
+        """What the places may be in an iteration that reaches an element."""
+        choices = [
+            (index,) if size is None else (index, index - self.computed.number(size, environment))
+            for index, size in zip(element, self.sizes)
+        ]
+        return map(list, itertools.product(*choices))
 
 
 class _TooMany(Exception):
@@ -86,30 +128,41 @@ class _TooMany(Exception):
 
 
 class _Attempt:
-    """One choice of sizes."""
+    """One choice of sizes. `outer`: the loops around, whose iterations are tried one after the other."""
 
-    def __init__(self, left: _Side, right: _Side, environment: Environment) -> None:
+    def __init__(self, left: _Side, right: _Side, outer: Ranges) -> None:
         self.left = left
         self.right = right
-        self.environment = environment
+        self.outer = outer
         self.length = min(len(left.places), len(right.places))
         self.number = left.computed.number
         self.steps = 0
 
-    def run(self) -> bool | None:
+    def run(self, environment: Environment) -> bool | None:
         """Whether the accesses meet; None where no iteration makes the first one."""
         found: bool | None = None
         try:
-            for point in self._points(self.left.ranges, 0, dict(self.environment)):
-                element = self.left.element(point, self.length) if self.left.holds(point) else None
-                if element is None:
-                    continue
-                found = False
-                iteration = [point[counter] for counter in self.left.own]
-                if _Search(self, element, iteration).reached():
+            for around in self._points(self.outer, 0, dict(environment), _EVERY >> 1):
+                outcome = self._meet(around)
+                if outcome:
                     return True
+                found = outcome if found is None else found
         except _TooMany:
             return False
+        return found
+
+    def _meet(self, around: Environment) -> bool | None:
+        found: bool | None = None
+        for point in self._points(self.left.ranges, 0, dict(around), _EVERY):
+            self.step()
+            element = self.left.element(point, self.length) if self.left.holds(point) else None
+            if element is None:
+                continue
+            found = False
+            iteration = [point[counter] for counter in self.left.own]
+            for target in self.right.targets(element, around):
+                if _Search(self, target, iteration).reached(around):
+                    return True
         return found
 
     def step(self) -> None:
@@ -117,16 +170,18 @@ class _Attempt:
         if self.steps > _MOST_STEPS:
             raise _TooMany
 
-    def _points(self, ranges: list[tuple[Value, Form, Form]], depth: int, point: Environment) -> Iterator[Environment]:
+    def _points(self, ranges: Ranges, depth: int, point: Environment, most: int) -> Iterator[Environment]:
+        """Some of the iterations of loops, borders included; `point` is changed on the way."""
         if depth == len(ranges):
-            self.step()
             yield point
             return
         counter, low, high = ranges[depth]
-        width = max(_EVERY >> 3 * (len(ranges) - 1), 4)
-        for value in spread(self.number(low, point), self.number(high, point), width):
+        width = max(most >> 3 * (len(ranges) - 1), 3)
+        values = spread(self.number(low, point), self.number(high, point), width)
+        middle = len(values) // 2
+        for value in values[middle:] + values[:middle]:
             point[counter] = value
-            yield from self._points(ranges, depth + 1, point)
+            yield from self._points(ranges, depth + 1, point, most)
 
 
 class _Search:
@@ -139,8 +194,8 @@ class _Search:
         self.iteration = iteration
         self.equations = list(zip(self.side.places, element))
 
-    def reached(self) -> bool:
-        return self._search(dict(self.attempt.environment), [counter for counter, _, _ in self.side.ranges])
+    def reached(self, around: Environment) -> bool:
+        return self._search(dict(around), [counter for counter, _, _ in self.side.ranges])
 
     def _search(self, point: Environment, unknown: list[Value]) -> bool:
         self.attempt.step()
@@ -206,10 +261,11 @@ class _Search:
 
 
 def spread(low: int, high: int, count: int) -> list[int]:
-    """Some whole numbers in low .. high: the borders, and up to about `count` in between."""
-    if high - low <= count + 6:
+    """Some whole numbers in low .. high: those at the borders, and about `count` in between."""
+    border = 3 + count // 8
+    if high - low <= count + 2 * border:
         return list(range(low, high))
     step = (high - low) / (count + 1)
-    values = {low, low + 1, low + 2, high - 1, high - 2, high - 3}
+    values = {*range(low, low + border), *range(high - border, high)}
     values.update([low + round(step * (k + 1)) + k % 3 for k in range(count)])
     return sorted(value for value in values if low <= value < high)

@@ -13,6 +13,10 @@ __all__ = ["Sizes"]
 _CHOICES = 5
 _LARGEST = 1 << 40
 _DEEPEST = 6
+_QUOTIENTS = frozenset({"floordiv", "truncdiv"})
+_DIVISIONS = _QUOTIENTS | {"mod", "truncmod"}
+# Operations that grow with their operands.
+_MONOTONE = frozenset({"cast", "min", "max", "shl", "shr"})
 
 
 class Sizes:
@@ -28,10 +32,10 @@ class Sizes:
         self._offsets: set[int] = set()
         self._divisors = 1
 
-    def learn(self, ranges: Iterable[tuple[Form, Form]], forms: Iterable[Form], moving: set[Value]) -> None:
-        """Takes in the lows and highs of loops, and other forms; `moving` are the loops' counters."""
-        self._counters |= moving
-        for low, high in ranges:
+    def learn(self, ranges: Iterable[tuple[Value, Form, Form]], forms: Iterable[Form], moving: Iterable[Value]) -> None:
+        """Takes in loops by counter, low and high, and other forms; `moving` are the loops' counters."""
+        self._counters.update(moving)
+        for _, low, high in ranges:
             self._look(high, 1, 0)
             self._look(low, -1, 0)
         for form in forms:
@@ -58,12 +62,16 @@ class Sizes:
                 signs.add(sign)
             return
         assert type(op) is Op
-        for operand in op.operands:
-            self._look(self._computed.forms.of(operand), sign, depth + 1)
-        if op.kind in ("floordiv", "mod", "truncdiv", "truncmod"):
-            divisor = self._computed.forms.of(op.operands[1]).constant
-            if divisor is not None and 1 < abs(divisor) < 1 << 20:
+        operands = [self._computed.forms.of(operand) for operand in op.operands]
+        if op.kind in _DIVISIONS:
+            divisor = operands[1].constant or 0
+            self._look(operands[0], _sign(divisor) * sign * (op.kind in _QUOTIENTS), depth + 1)
+            self._look(operands[1], 0, depth + 1)
+            if 1 < abs(divisor) < 1 << 20:
                 self._divisors = min(self._divisors * abs(divisor), _LARGEST)
+            return
+        for operand in operands:
+            self._look(operand, sign if op.kind in _MONOTONE else 0, depth + 1)
 
     def choices(self) -> Iterator[Environment]:
         """Values for all of them, a few times."""
@@ -83,7 +91,12 @@ class Sizes:
             value = (0, 1, 5, 2, 3)[choice]
         elif signs:
             value = large // 2 + choice
+        elif type(symbol.owner) is Op and symbol.owner.kind == "dim":
+            value = (large, 50 * large + position, large + 3, large + 1, 7 * large)[choice]
         else:
             value = (0, 50 * large + position, 3, 1, 7 * large)[choice]
-        is_size = type(symbol.owner) is Op and symbol.owner.kind == "dim"
-        return max(value, 1) if is_size else value
+        return value
+
+
+def _sign(number: int) -> int:
+    return (number > 0) - (number < 0)
