@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from quadrants.ir.nodes import Block, Location, Op, walk
+from quadrants.ir.nodes import Block, Location, Op, Value, walk
 from quadrants.ir.ops import OPS
-from quadrants.ir.types import ArrayType, f32, scalar_of, u1
+from quadrants.ir.types import ArrayType, scalar_of
 from quadrants.passes.context import PassContext
 from quadrants.passes.lanes import SUPPORTED
 from quadrants.passes.uniformity import Uniformity
@@ -17,6 +17,8 @@ __all__ = ["Choice", "choose"]
 _LARGEST = 6000
 # Straight lines from this length on are put in lanes where their accesses are apart.
 _LONG = 24
+# Loops within of at most so many iterations are not worth vectors of their own.
+_SHORT = 64
 
 
 @dataclass(frozen=True)
@@ -65,12 +67,15 @@ class _Shape:
         self.facts = facts
         self.obstacle: str | None = None
         self.where: Location | None = None
-        self.diverges = bool(facts.masked or facts.divergent)
+        self.diverges = bool(facts.masked or facts.divergent or facts.skipped)
         self.loops = False
         self.apart = False
+        self.apart_in_long_loops = False
         self.bits = 32
         self.length = 0
-        self._block(loop.regions[0])
+        self._loops_of: dict[Block, Op] = {}
+        self._reduces = bool(loop.attribute("reductions"))
+        self._block(loop.regions[0], False)
         if self.length > _LARGEST:
             self.refuse(f"its body has {self.length} operations", loop)
 
@@ -80,7 +85,11 @@ class _Shape:
 
     @property
     def pays(self) -> bool:
-        return self.diverges or self.loops or (self.apart and self.length >= _LONG)
+        if self.diverges:
+            return True
+        if self.loops:
+            return not self.apart_in_long_loops
+        return self.apart and self.length >= _LONG
 
     @property
     def why(self) -> str:
@@ -88,27 +97,79 @@ class _Shape:
             return "its control flow differs from iteration to iteration"
         return "it has loops within" if self.loops else "its elements are apart"
 
-    def _block(self, block: Block) -> None:
+    def _block(self, block: Block, in_long_loop: bool) -> None:
         for op in block.ops:
             self.length += 1
             if op.kind not in SUPPORTED and not OPS[op.kind].elementwise:
                 self.refuse(f"{op.kind} has no form in lanes", op)
+            inner = in_long_loop
             if op.kind in ("for", "while"):
-                self.loops = True
-                if op in self.facts.divergent and op.attribute("rank", 1) > 1:
-                    self.refuse("a loop of several dimensions within, whose iterations differ", op)
-            if op.kind in ("load", "store", "update"):
-                self._access(op)
+                self._loop(op)
+                most = self._most_trips(op)
+                inner = inner or most is None or most > _SHORT
+            elif op.kind in ("load", "store", "update"):
+                self._access(op, in_long_loop)
             if op.results and op.results[0] in self.facts.varying and scalar_of(op.results[0].type).is_float:
                 self.bits = max(self.bits, scalar_of(op.results[0].type).bits)
             for region in op.regions:
-                self._block(region)
+                self._block(region, inner)
 
-    def _access(self, op: Op) -> None:
+    def _loop(self, op: Op) -> None:
+        self.loops = True
+        self._loops_of[op.regions[-1]] = op
+        if op in self.facts.divergent and op.attribute("rank", 1) > 1:
+            self.refuse("a loop of several dimensions within, whose iterations differ", op)
+        narrow = [
+            inner
+            for inner in walk(op.regions[-1])
+            if inner.attribute("reassociate") and scalar_of(inner.results[0].type).bits < 64
+        ]
+        if self._reduces and narrow and op not in self.facts.divergent:
+            self.refuse("its sums are added up in blocks", op)
+
+    def _access(self, op: Op, in_long_loop: bool) -> None:
         values = 0 if op.kind == "load" else 1
         array, *indices = op.operands[values:]
         varying = [index in self.facts.varying for index in indices]
         if array not in self.facts.slots and any(varying) and (not varying[-1] or any(varying[:-1])):
             self.apart = True
+            self.apart_in_long_loops = self.apart_in_long_loops or in_long_loop
         if type(array.type) is ArrayType and array.type.is_slot and array not in self.facts.slots:
             self.refuse("private memory of several iterations", op)
+
+    def _most_trips(self, op: Op) -> int | None:
+        """A number that a loop's iterations do not exceed, if the code tells."""
+        if op.kind == "while":
+            return None
+        rank, total = op.attribute("rank"), 1
+        for low, high in zip(op.operands[:rank], op.operands[rank : 2 * rank]):
+            most, least = self._bound(high, True), self._bound(low, False)
+            if most is None or least is None:
+                return None
+            total *= max(most - least, 0)
+        return total
+
+    def _bound(self, value: Value, upper: bool) -> int | None:
+        """A number that a value does not exceed (`upper`), or does not fall below."""
+        owner = value.owner
+        if isinstance(owner, Block):
+            return self._counter_bound(owner, value, upper)
+        if owner is None or owner.kind not in ("constant", "cast", "add", "min", "max"):
+            return None
+        if owner.kind == "constant":
+            return int(owner.attribute("value"))
+        bounds = [self._bound(operand, upper) for operand in owner.operands]
+        known = [bound for bound in bounds if bound is not None]
+        if owner.kind == ("min" if upper else "max") and known:
+            return min(known) if upper else max(known)
+        if len(known) < len(bounds) or owner.kind in ("min", "max"):
+            return None
+        return sum(known)
+
+    def _counter_bound(self, block: Block, value: Value, upper: bool) -> int | None:
+        loop = self._loops_of.get(block)
+        if loop is None or value not in loop.regions[-1].arguments[: loop.attribute("rank", 0)]:
+            return None
+        position = loop.regions[-1].arguments.index(value)
+        bound = self._bound(loop.operands[position + (loop.attribute("rank") if upper else 0)], upper)
+        return bound - 1 if bound is not None and upper else bound

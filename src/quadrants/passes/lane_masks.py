@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Iterator
 
 from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Block, Op, Value
@@ -81,7 +80,5 @@ class LaneMasks:
             self.builder.op("yield", *found)
         with self.into(regions[1]):
             self.builder.op("yield", *otherwise())
-        op: Op = self.builder.op(
-            "if", condition, regions=regions, types=tuple([value.type for value in found])
-        )
+        op: Op = self.builder.op("if", condition, regions=regions, types=tuple([value.type for value in found]))
         return op.results

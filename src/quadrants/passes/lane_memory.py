@@ -44,9 +44,7 @@ class LaneMemory(LaneMasks):
             self._load_shared(op)
         else:
             places, steps = self.place(indices)
-            loaded = self.builder.emit(
-                "lane_load", self.values.scalar(array), *places, self.full_mask(), steps=steps
-            )
+            loaded = self.builder.emit("lane_load", self.values.scalar(array), *places, self.full_mask(), steps=steps)
             self.values.set_wide(result, loaded)
 
     def _load_shared(self, op: Op) -> None:
@@ -122,4 +120,3 @@ class LaneMemory(LaneMasks):
             old = self.builder.emit("lane_load", slot, *places, mask, steps=steps)
             wide = self.builder.select(self.mask, wide, old)
         self.builder.op("lane_store", wide, slot, *places, mask, steps=steps)
-

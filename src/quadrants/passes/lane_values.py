@@ -119,9 +119,7 @@ class LaneValues:
         if result.type is not i64 and result.type is not i32:
             return None
         known = [self.linear.get(operand) for operand in op.operands]
-        if not any(known) or any(
-            form is None and operand in self.varying for form, operand in zip(known, op.operands)
-        ):
+        if not any(known) or any(form is None and operand in self.varying for form, operand in zip(known, op.operands)):
             return None
         if kind == "cast":
             return self._cast(op, known[0])

@@ -32,7 +32,9 @@ def run(module: Module, context: PassContext) -> None:
             _vectorise(block, loop, facts, choice.lanes)
             context.count("loops in lanes")
         elif choice.is_refusal:
-            context.notice("vectorise", f"this loop runs without lanes: {choice.reason}", choice.location or loop.location)
+            context.notice(
+                "vectorise", f"this loop runs without lanes: {choice.reason}", choice.location or loop.location
+            )
 
 
 def _loops(block: Block) -> Iterator[tuple[Block, Op]]:

@@ -36,9 +36,7 @@ def extract(writer: Writer, value: Value, lane: int) -> str:
 
 def insert(writer: Writer, type_: LaneType, wide: str, name: str, lane: int) -> str:
     """A vector with the number in a lane replaced."""
-    return writer.assign(
-        f"insertelement {value_type(type_)} {wide}, {register_type(type_.scalar)} {name}, i64 {lane}"
-    )
+    return writer.assign(f"insertelement {value_type(type_)} {wide}, {register_type(type_.scalar)} {name}, i64 {lane}")
 
 
 def vectorised(scalar_handler: Handler) -> Handler:
@@ -110,9 +108,7 @@ def _intrinsic(writer: Writer, stem: str, type_: LaneType, operands: Sequence[st
     return writer.call(wide, f"llvm.{stem}.{_suffix(type_)}", ", ".join(arguments), ", ".join(parameters))
 
 
-def combine_lanes(
-    writer: Writer, kind: str, type_: LaneType, left: str, right: str, flags: str = "contract"
-) -> str:
+def combine_lanes(writer: Writer, kind: str, type_: LaneType, left: str, right: str, flags: str = "contract") -> str:
     """`left kind right` for the rows that updates use, on vectors that are no narrow floats."""
     scalar = type_.scalar
     if kind in ("min", "max"):
