@@ -36,6 +36,8 @@ def choose(loop: Op, facts: Uniformity, context: PassContext) -> Choice:
     asked = (loop.attribute("config") or {}).get("vectorize", context.options.lanes)
     if asked is False or asked == 1:
         return Choice(1, "lanes are switched off")
+    if loop.attribute("undecided") and not (loop.attribute("config") or {}).get("vectorize"):
+        return Choice(1, "whether its iterations depend on one another cannot be decided")
     shape = _Shape(loop, facts)
     wanted = asked > 1 or shape.pays
     if shape.obstacle is not None:
@@ -74,6 +76,7 @@ class _Shape:
         self.bits = 32
         self.length = 0
         self._loops_of: dict[Block, Op] = {}
+        self._ops = list(walk(loop.regions[0]))
         self._reduces = bool(loop.attribute("reductions"))
         self._block(loop.regions[0], False)
         if self.length > _LARGEST:
@@ -119,12 +122,8 @@ class _Shape:
         self._loops_of[op.regions[-1]] = op
         if op in self.facts.divergent and op.attribute("rank", 1) > 1:
             self.refuse("a loop of several dimensions within, whose iterations differ", op)
-        narrow = [
-            inner
-            for inner in walk(op.regions[-1])
-            if inner.attribute("reassociate") and scalar_of(inner.results[0].type).bits < 64
-        ]
-        if self._reduces and narrow and op not in self.facts.divergent:
+        sums = {result for result in op.results if scalar_of(result.type).is_float}
+        if self._reduces and any(inner.kind == "cast" and inner.operands[0] in sums for inner in self._ops):
             self.refuse("its sums are added up in blocks", op)
 
     def _access(self, op: Op, in_long_loop: bool) -> None:
