@@ -153,12 +153,13 @@ class _Shape:
         owner = value.owner
         if isinstance(owner, Block):
             return self._counter_bound(owner, value, upper)
-        if owner is None or owner.kind not in ("constant", "cast", "add", "min", "max"):
+        if owner is None or owner.kind not in ("constant", "cast", "add", "sub", "neg", "min", "max"):
             return None
         if owner.kind == "constant":
             return int(owner.attribute("value"))
-        bounds = [self._bound(operand, upper) for operand in owner.operands]
-        known = [bound for bound in bounds if bound is not None]
+        turned = {"sub": (False, True), "neg": (True,)}.get(owner.kind, (False, False))
+        bounds = [self._bound(operand, upper != turn) for operand, turn in zip(owner.operands, turned)]
+        known = [-bound if turn else bound for bound, turn in zip(bounds, turned) if bound is not None]
         if owner.kind == ("min" if upper else "max") and known:
             return min(known) if upper else max(known)
         if len(known) < len(bounds) or owner.kind in ("min", "max"):
