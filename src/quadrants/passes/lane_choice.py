@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
+from quadrants.errors import QuadrantsCompilationError
 from quadrants.ir.nodes import Block, Location, Op, Value, walk
 from quadrants.ir.ops import OPS
 from quadrants.ir.types import ArrayType, scalar_of
@@ -17,6 +19,10 @@ __all__ = ["Choice", "choose"]
 _LARGEST = 6000
 # Straight lines from this length on are put in lanes where their accesses are apart.
 _LONG = 24
+# Operations for each gather under a mask in a loop that lanes leave one by one, below which lanes lose.
+_WORTH_A_GATHER = 6
+# Operations of a body whose values fit in registers twice.
+_FEW = 64
 # Loops within of at most so many iterations are not worth vectors of their own.
 _SHORT = 64
 
@@ -33,21 +39,23 @@ class Choice:
 
 def choose(loop: Op, facts: Uniformity, context: PassContext) -> Choice:
     """The choice for one parallel loop of stage `lowered`."""
-    asked = (loop.attribute("config") or {}).get("vectorize", context.options.lanes)
-    if asked is False or asked == 1:
+    config: dict[str, Any] = loop.attribute("config") or {}
+    asked: int | None = config.get("vectorize", context.options.lanes or None)
+    if asked is not None and type(asked) is not bool and (asked < 1 or asked & (asked - 1)):
+        raise QuadrantsCompilationError(f"{asked} lanes: a power of two is expected")
+    if asked is not None and asked is not True and asked <= 1:
         return Choice(1, "lanes are switched off")
-    if loop.attribute("undecided") and not (loop.attribute("config") or {}).get("vectorize"):
+    if loop.attribute("undecided") and not config.get("vectorize"):
         return Choice(1, "whether its iterations depend on one another cannot be decided")
     shape = _Shape(loop, facts)
-    wanted = asked > 1 or shape.pays
     if shape.obstacle is not None:
-        return Choice(1, shape.obstacle, is_refusal=wanted, location=shape.where)
-    if asked > 1:
+        return Choice(1, shape.obstacle, is_refusal=bool(asked or shape.pays), location=shape.where)
+    if asked is not None and asked is not True:
         lanes = int(asked)
     elif context.record is None or not context.record.vector_bits:
         return Choice(1, "the target has no vectors")
-    elif not shape.pays:
-        return Choice(1, "a straight line over neighbouring elements: left to the code generator")
+    elif asked is None and not shape.pays:
+        return Choice(1, shape.loss)
     else:
         lanes = _width(context.record.vector_bits, shape)
     chunk = loop.attribute("chunk", 0)
@@ -57,9 +65,10 @@ def choose(loop: Op, facts: Uniformity, context: PassContext) -> Choice:
 
 
 def _width(vector_bits: int, shape: _Shape) -> int:
-    """One vector of the widest type; two where lanes part, which hides latency."""
+    """One vector of the widest type; two where lanes part or bodies are short, which hides latency."""
     lanes = vector_bits // shape.bits
-    return min(lanes * 2, 16) if shape.diverges else max(lanes, 2)
+    two = shape.diverges or (shape.length <= _FEW and not shape.apart)
+    return min(lanes * 2, 16) if two else max(lanes, 2)
 
 
 class _Shape:
@@ -73,6 +82,7 @@ class _Shape:
         self.loops = False
         self.apart = False
         self.apart_in_long_loops = False
+        self.gathers = False
         self.bits = 32
         self.length = 0
         self._loops_of: dict[Block, Op] = {}
@@ -88,11 +98,21 @@ class _Shape:
 
     @property
     def pays(self) -> bool:
+        if self.gathers:
+            return False
         if self.diverges:
             return True
         if self.loops:
             return not self.apart_in_long_loops
         return self.apart and self.length >= _LONG
+
+    @property
+    def loss(self) -> str:
+        if self.gathers:
+            return "most of its time goes to elements that are apart"
+        if self.loops:
+            return "its loops within run over neighbouring elements: left to the code generator"
+        return "a straight line over neighbouring elements: left to the code generator"
 
     @property
     def why(self) -> str:
@@ -122,15 +142,39 @@ class _Shape:
         self._loops_of[op.regions[-1]] = op
         if op in self.facts.divergent and op.attribute("rank", 1) > 1:
             self.refuse("a loop of several dimensions within, whose iterations differ", op)
+        if op in self.facts.divergent:
+            work, gathers = self._work(op.regions[-1])
+            self.gathers = self.gathers or work < _WORTH_A_GATHER * gathers
         sums = {result for result in op.results if scalar_of(result.type).is_float}
         if self._reduces and any(inner.kind == "cast" and inner.operands[0] in sums for inner in self._ops):
             self.refuse("its sums are added up in blocks", op)
 
-    def _access(self, op: Op, in_long_loop: bool) -> None:
-        values = 0 if op.kind == "load" else 1
-        array, *indices = op.operands[values:]
+    def _is_apart(self, op: Op) -> bool:
+        """Whether lanes reach elements that are no neighbours."""
+        array, *indices = op.operands[0 if op.kind == "load" else 1 :]
         varying = [index in self.facts.varying for index in indices]
-        if array not in self.facts.slots and any(varying) and (not varying[-1] or any(varying[:-1])):
+        return array not in self.facts.slots and any(varying) and (not varying[-1] or any(varying[:-1]))
+
+    def _work(self, block: Block) -> tuple[int, int]:
+        """Operations on lanes in a block and its branches, loops apart, and the gathers among them."""
+        work = gathers = 0
+        for op in block.ops:
+            if op.kind == "load":
+                gathers += self._is_gather(op)
+            elif OPS[op.kind].elementwise and op.results[0] in self.facts.varying:
+                work += 1
+            elif op.kind == "if":
+                parts = [self._work(region) for region in op.regions]
+                work += sum(part[0] for part in parts)
+                gathers += sum(part[1] for part in parts)
+        return work, gathers
+
+    def _is_gather(self, op: Op) -> bool:
+        return op.operands[0] not in self.facts.slots and any(index in self.facts.varying for index in op.operands[1:])
+
+    def _access(self, op: Op, in_long_loop: bool) -> None:
+        array = op.operands[0 if op.kind == "load" else 1]
+        if self._is_apart(op):
             self.apart = True
             self.apart_in_long_loops = self.apart_in_long_loops or in_long_loop
         if type(array.type) is ArrayType and array.type.is_slot and array not in self.facts.slots:

@@ -21,8 +21,8 @@ class Frame:
 
     diverges: bool
     arguments: Sequence[Value]
-    continues: Edges = field(default_factory=list)
-    breaks: Edges = field(default_factory=list)
+    continues: Edges = field(default_factory=list[tuple["Value | None", list[Value]]])
+    breaks: Edges = field(default_factory=list[tuple["Value | None", list[Value]]])
 
 
 class LaneLoops(LaneMemory):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 
 from quadrants.ir.builder import Builder
@@ -42,7 +42,7 @@ class LaneMasks:
         return total
 
     @contextmanager
-    def into(self, block: Block) -> Iterator[None]:
+    def into(self, block: Block) -> Generator[None, None, None]:
         """Goes on in a block within the current one."""
         outer = self.builder.block
         self.builder.block = block
@@ -52,7 +52,7 @@ class LaneMasks:
         self.builder.block = outer
 
     @contextmanager
-    def under(self, mask: Value | None, some: bool) -> Iterator[None]:
+    def under(self, mask: Value | None, some: bool) -> Generator[None, None, None]:
         """With other lanes on."""
         before = self.mask, self.some, self.dead
         self.mask, self.some, self.dead = mask, some, False
