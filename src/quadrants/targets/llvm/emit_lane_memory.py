@@ -52,7 +52,20 @@ class _Access:
         if any(type(index.type) is LaneType for index in self.indices):
             return _Places(pointers=self._pointers())
         names = [self.writer.name(index) for index in self.indices]
-        return _Places(self.access.address(names), self._stride())
+        return _Places(self._base(names), self._stride())
+
+    def _base(self, names: list[str]) -> str:
+        """The address of lane 0's element, which may be out of bounds where that lane is off."""
+        writer, access = self.writer, self.access
+        if self.full:
+            return access.address(names)
+        linear: int | str = 0
+        for axis, name in enumerate(names):
+            if access.type.layout == "A":
+                linear = _plus(writer, linear, _times(writer, access.stride(axis), _number(name)))
+            else:
+                linear = _plus(writer, _times(writer, access.size(axis), linear) if axis else 0, _number(name))
+        return writer.assign(f"getelementptr {memory_type(self.scalar)}, ptr {access.data()}, i64 {linear}")
 
     def _stride(self) -> int | str:
         writer, access = self.writer, self.access
@@ -151,9 +164,13 @@ class _Access:
             writer.line(f"store {memory} {stored}, ptr {self.pointer(places, lane, scratch)}{self.annotations}")
 
 
+def _number(name: str) -> int | str:
+    """A name, or the number that it spells."""
+    return int(name) if name.lstrip("-").isdigit() else name
+
+
 def _times(writer: Writer, left: int | str, right: int | str) -> int | str:
-    if isinstance(left, str) and left.isdigit():
-        left = int(left)
+    left = _number(left) if isinstance(left, str) else left
     if isinstance(left, int) and isinstance(right, int):
         return left * right
     if left == 0 or right == 0:
