@@ -302,7 +302,8 @@ def _scattered(writer: EntryWriter, op: Op) -> list[Value]:
     used: set[Value] = {operand for inner in walk(op.regions[0]) for operand in inner.operands}
     for inner in walk(op.regions[0]):
         arrays = [operand for operand in inner.operands if type(operand.type) is ArrayType]
-        simple = inner.kind in ("update", "lane_update") and inner.attribute("by") == "add" and inner.results[0] not in used
+        adds = inner.kind in ("update", "lane_update") and inner.attribute("by") == "add"
+        simple = adds and inner.results[0] not in used
         for array in arrays:
             if inner.kind == "dim":
                 continue
