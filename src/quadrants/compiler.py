@@ -129,6 +129,9 @@ def _choices(loop: Op) -> str:
         facts.append(f"reductions by {', '.join(loop.attribute('reductions'))} in chunks of {loop.attribute('chunk')}")
     if loop.attribute("scatter"):
         facts.append("scattered updates: private copies where they are small, else atomic")
+    lanes = loop.attribute("lanes", 1)
+    if loop.attribute("lanes_reason"):
+        facts.append(f"{f'{lanes} lanes' if lanes > 1 else 'no lanes'}: {loop.attribute('lanes_reason')}")
     return "; ".join(facts)
 
 

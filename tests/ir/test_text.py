@@ -14,7 +14,7 @@ from quadrants.ir.nodes import Block, Function, Location, Module, Op
 from quadrants.ir.ops import OPS
 from quadrants.ir.text import IRSyntaxError, parse_module, print_function, print_module, print_op
 from quadrants.ir.text.literals import TOKEN, TokenStream, format_literal
-from quadrants.ir.types import array_type, f16, f32, f64, i8, i32, i64, matrix_type, scalar_types, u1, u8
+from quadrants.ir.types import array_type, f16, f32, f64, i8, i32, i64, lane_type, matrix_type, scalar_types, u1, u8
 
 CONTROL = """quadrants-ir 1
 stage tasks
@@ -98,6 +98,13 @@ OPERANDS = {
     "update": (f32, array_type(f32, 1), i64),
     "compare_exchange": (i32, i32, array_type(i32, 1), i64),
     "dim": (array_type(i8, 3),),
+    "broadcast": (f32,),
+    "extract_lane": (lane_type(f32, 8),),
+    "any_lane": (lane_type(u1, 8),),
+    "all_lanes": (lane_type(u1, 8),),
+    "lane_load": (array_type(f32, 2), i64, lane_type(i64, 4), lane_type(u1, 4)),
+    "lane_store": (lane_type(f32, 4), array_type(f32, 1), i64, lane_type(u1, 4)),
+    "lane_update": (lane_type(f32, 4), array_type(f32, 1), i64, lane_type(u1, 4)),
     "print": (f32, matrix_type(i32, (2,))),
     "check": (u1, i64),
 }
@@ -109,6 +116,12 @@ ATTRIBUTES = {
     "construct": {"type": matrix_type(f32, (2,))},
     "update": {"by": "min"},
     "load": {"wrap": True},
+    "lane_index": {"type": lane_type(i64, 8)},
+    "broadcast": {"type": lane_type(f32, 8)},
+    "extract_lane": {"lane": 3},
+    "lane_load": {"steps": (2, 0)},
+    "lane_store": {"steps": (1,)},
+    "lane_update": {"steps": (1,), "by": "add", "atomic": False},
     "dim": {"axis": 2},
     "slot": {"type": matrix_type(f32, (2, 2))},
     "print": {"format": ("a\n", "\u2028", ""), "specs": ("", ".2f")},

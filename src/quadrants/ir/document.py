@@ -36,7 +36,7 @@ _OPERANDS = {
     rules.insert: "a matrix, a number, the i64 indices",
     rules.matmul: "two matrices",
     rules.transpose: "a matrix",
-    rules.reduce: "a matrix",
+    rules.reduce: "a matrix or lanes",
     rules.load: "an array, i64 indices",
     rules.store: "a value, an array, i64 indices",
     rules.update: "a value, an array, i64 indices",
@@ -44,6 +44,13 @@ _OPERANDS = {
     rules.dim: "an array",
     rules.slot: "none",
     rules.random: "none",
+    rules.lane_index: "none",
+    rules.broadcast: "a number",
+    rules.extract_lane: "lanes",
+    rules.lane_test: "lanes of u1",
+    rules.lane_load: "an array, indices, a mask",
+    rules.lane_store: "lanes, an array, indices, a mask",
+    rules.lane_update: "lanes, an array, indices, a mask",
     rules.for_: "lows, highs, initial values",
     rules.while_: "initial values",
     rules.if_: "u1",
@@ -53,10 +60,19 @@ _OPERANDS = {
     rules.check: "u1, values",
 }
 
+
+def _is_lane(row: Row) -> bool:
+    return "lane" in row.name or row.name == "broadcast"
+
+
 _SECTIONS: tuple[tuple[str, Callable[[Row], bool]], ...] = (
     ("Elementwise", lambda row: row.elementwise),
-    ("Constants and matrices", lambda row: row.evaluate is not None and not row.elementwise),
-    ("Memory", lambda row: row.evaluate is None and row.effects in ("pure", "reads", "writes", "atomic")),
+    ("Constants and matrices", lambda row: row.evaluate is not None and not row.elementwise and not _is_lane(row)),
+    ("Lanes", lambda row: not row.elementwise and _is_lane(row)),
+    (
+        "Memory",
+        lambda row: row.evaluate is None and not _is_lane(row) and row.effects in ("pure", "reads", "writes", "atomic"),
+    ),
     ("Control", lambda row: row.effects == "control" and row.name not in TERMINATORS),
     ("Terminators", lambda row: row.name in TERMINATORS),
     ("Effects on the outside", lambda row: row.effects == "traps"),

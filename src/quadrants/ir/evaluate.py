@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from quadrants.ir.types import ScalarType, Type, scalar_of, shape_of
+from quadrants.ir.types import ScalarType, Type, lanes_of, scalar_of, shape_of
 
 N = Any
 
@@ -332,6 +332,8 @@ def copysign(s: ScalarType, a: N, b: N) -> N:
 
 def constant(s: ScalarType, *, type: Type, value: Any) -> N:
     held = held_dtype(scalar_of(type))
+    if lanes_of(type) > 1:
+        return np.full(lanes_of(type), value, held)
     if not shape_of(type):
         return held.type(value)
     return np.asarray(value, held).reshape(shape_of(type))
@@ -419,3 +421,23 @@ def _fold(a: N, combine: Any) -> N:
     for element in elements[1:]:
         total = combine(total, element)
     return total
+
+
+def lane_index(s: ScalarType, *, type: Type) -> N:
+    return np.arange(lanes_of(type), dtype=np.int64)
+
+
+def broadcast(s: ScalarType, a: N, *, type: Type) -> N:
+    return np.full(lanes_of(type), a, held_dtype(s))
+
+
+def extract_lane(s: ScalarType, a: N, *, lane: int) -> N:
+    return a[lane]
+
+
+def any_lane(s: ScalarType, a: N) -> N:
+    return np.any(a)
+
+
+def all_lanes(s: ScalarType, a: N) -> N:
+    return np.all(a)

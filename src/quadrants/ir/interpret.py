@@ -21,6 +21,7 @@ from quadrants.errors import QuadrantsAssertionError, QuadrantsBoundsError, Quad
 from quadrants.ir import evaluate as ev
 from quadrants.ir import streams
 from quadrants.ir.formatting import format_message, format_print
+from quadrants.ir.interpret_lanes import lane_access
 from quadrants.ir.nodes import Block, Function, Location, Module, Op, Value
 from quadrants.ir.ops import OPS, Row
 from quadrants.ir.types import ArrayType, MatrixType, ScalarType, Type, scalar_of, shape_of
@@ -524,12 +525,19 @@ def _check(program: _Program, op: Op) -> Step:
     return run
 
 
+def _by_lanes(scalar_step: Callable[[_Program, Op], Step]) -> Callable[[_Program, Op], Step]:
+    return lambda program, op: lane_access(program, op, scalar_step)
+
+
 _SPECIAL: dict[str, Callable[[_Program, Op], Step]] = {
     "constant": _constant,
     "load": _load,
     "store": _store,
     "update": _update,
     "compare_exchange": _compare_exchange,
+    "lane_load": _by_lanes(_load),
+    "lane_store": _by_lanes(_store),
+    "lane_update": _by_lanes(_update),
     "dim": _dim,
     "slot": _slot,
     "random": _random,

@@ -586,6 +586,18 @@ _row("dim", rules.dim, 1, "the size of an array's `axis`", cost=0.1)
 _row("slot", rules.slot, 0, "private memory for one value of `type`, undefined at first", effects="writes", cost=0.1)
 _row("random", rules.random, 0, "64 random bits: the next of the stream that is current", effects="atomic", cost=6)
 
+# Lanes.  Elementwise rows take lanes as they take matrices.  An index of an access is a lane's own (lanes of i64), or
+# one i64 to which lane k adds k times the axis' entry of `steps`; the last operand is the mask: lanes that are off
+# touch no memory and read 0.  Lanes write one after the other.
+_row("lane_index", rules.lane_index, 0, "the numbers 0, 1, 2… of the lanes of `type`", evaluate=ev.lane_index)
+_row("broadcast", rules.broadcast, 1, "a in every lane of `type`", evaluate=ev.broadcast)
+_row("extract_lane", rules.extract_lane, 1, "the number in `lane`", evaluate=ev.extract_lane)
+_row("any_lane", rules.lane_test, 1, "whether a is true in some lane", evaluate=ev.any_lane)
+_row("all_lanes", rules.lane_test, 1, "whether a is true in all lanes", evaluate=ev.all_lanes)
+_row("lane_load", rules.lane_load, -1, "each lane's element of an array", effects="reads", cost=8)
+_row("lane_store", rules.lane_store, -1, "writes each lane's value to its element", effects="writes", cost=16)
+_row("lane_update", rules.lane_update, -1, "an `update` by each lane in turn", effects="atomic", cost=32)
+
 # Control.
 _row(
     "for",

@@ -7,10 +7,12 @@ from typing import Any
 
 from quadrants.ir.types import (
     ArrayType,
+    LaneType,
     MatrixType,
     ScalarType,
     Type,
     i64,
+    lanes_of,
     matrix_type,
     scalar_of,
     shape_of,
@@ -71,7 +73,7 @@ def constant(operands: Types, attributes: Attributes) -> Types:
 
 def cast(operands: Types, attributes: Attributes) -> Types:
     target = attributes["type"]
-    if shape_of(target) != shape_of(operands[0]):
+    if shape_of(target) != shape_of(operands[0]) or lanes_of(target) != lanes_of(operands[0]):
         raise TypeError(f"cannot cast {operands[0]} to {target}: the shapes differ")
     return (target,)
 
@@ -136,7 +138,7 @@ def transpose(operands: Types, attributes: Attributes) -> Types:
 
 
 def reduce(operands: Types, attributes: Attributes) -> Types:
-    if type(operands[0]) is not MatrixType:
+    if type(operands[0]) is not MatrixType and type(operands[0]) is not LaneType:
         raise TypeError(f"reduction of {operands[0]}")
     return (scalar_of(operands[0]),)
 
@@ -222,3 +224,67 @@ def check(operands: Types, attributes: Attributes) -> Types:
     if operands[0] is not u1:
         raise TypeError(f"the condition is {operands[0]}, not u1")
     return ()
+
+
+# Lanes.
+
+
+def lane_index(operands: Types, attributes: Attributes) -> Types:
+    target = attributes["type"]
+    if type(target) is not LaneType or target.scalar is not i64:
+        raise TypeError(f"lane_index as {target}: lanes of i64 are expected")
+    return (target,)
+
+
+def broadcast(operands: Types, attributes: Attributes) -> Types:
+    target = attributes["type"]
+    if type(target) is not LaneType or target.scalar is not operands[0]:
+        raise TypeError(f"broadcast of {operands[0]} to {target}")
+    return (target,)
+
+
+def extract_lane(operands: Types, attributes: Attributes) -> Types:
+    source = operands[0]
+    if type(source) is not LaneType or not 0 <= attributes["lane"] < source.lanes:
+        raise TypeError(f"lane {attributes['lane']} of {source}")
+    return (source.scalar,)
+
+
+def lane_test(operands: Types, attributes: Attributes) -> Types:
+    if type(operands[0]) is not LaneType or operands[0].scalar is not u1:
+        raise TypeError(f"takes lanes of u1, not {operands[0]}")
+    return (u1,)
+
+
+def _lane_access(operands: Types, attributes: Attributes) -> LaneType:
+    """The array, indices and mask of an access by lanes; gives the type of what is read or written."""
+    array, *indices, mask = operands
+    lane_test((mask,), attributes)
+    if type(array) is not ArrayType or len(indices) != array.rank:
+        raise TypeError(f"{len(indices)} indices into {array}: lanes reach whole elements")
+    if len(attributes["steps"]) != len(indices):
+        raise TypeError(f"{len(attributes['steps'])} steps for {len(indices)} indices")
+    wide = with_scalar(mask, i64)
+    for index, step in zip(indices, attributes["steps"]):
+        if index is not i64 and (index is not wide or step):
+            raise TypeError(f"an index is {index}: i64 with a step, or {wide} with step 0")
+    found = with_scalar(mask, array.scalar)
+    assert type(found) is LaneType
+    return found
+
+
+def lane_load(operands: Types, attributes: Attributes) -> Types:
+    return (_lane_access(operands, attributes),)
+
+
+def lane_store(operands: Types, attributes: Attributes) -> Types:
+    value, *rest = operands
+    element = _lane_access(tuple(rest), attributes)
+    if value is not element:
+        raise TypeError(f"store of {value} into elements of type {element}")
+    return ()
+
+
+def lane_update(operands: Types, attributes: Attributes) -> Types:
+    lane_store(operands, attributes)
+    return (operands[0],)

@@ -1,4 +1,4 @@
-"""Types of the IR: scalars, matrices, arrays. All are interned, so equality is `is`."""
+"""Types of the IR: scalars, lanes, matrices, arrays. All are interned, so equality is `is`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 
 __all__ = [
     "ArrayType",
+    "LaneType",
     "MatrixType",
     "ScalarType",
     "Type",
@@ -21,6 +22,8 @@ __all__ = [
     "i16",
     "i32",
     "i64",
+    "lane_type",
+    "lanes_of",
     "matrix_type",
     "promote",
     "scalar_of",
@@ -147,6 +150,20 @@ class MatrixType(Type):
         return (matrix_type, (self.scalar, self.shape))
 
 
+class LaneType(Type):
+    """One number for each of several iterations of a loop that run side by side: `lanes` values of type `scalar`."""
+
+    __slots__ = ("lanes", "scalar")
+
+    def __init__(self, scalar: ScalarType, lanes: int) -> None:
+        self.scalar = scalar
+        self.lanes = lanes
+        self.name = f"lanes<{scalar}, {lanes}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (lane_type, (self.scalar, self.lanes))
+
+
 class ArrayType(Type):
     """Memory with a descriptor { data; shape[rank]; strides_in_bytes[rank] }.
 
@@ -182,6 +199,7 @@ class ArrayType(Type):
 
 _matrices: dict[tuple[ScalarType, tuple[int, ...]], MatrixType] = {}
 _arrays: dict[tuple[ScalarType, int, tuple[int, ...], str], ArrayType] = {}
+_lanes: dict[tuple[ScalarType, int], LaneType] = {}
 
 
 def matrix_type(scalar: ScalarType, shape: tuple[int, ...]) -> MatrixType:
@@ -189,6 +207,13 @@ def matrix_type(scalar: ScalarType, shape: tuple[int, ...]) -> MatrixType:
     key = (scalar, shape)
     found = _matrices.get(key)
     return found if found is not None else _matrices.setdefault(key, MatrixType(scalar, shape))
+
+
+def lane_type(scalar: ScalarType, lanes: int) -> LaneType:
+    """The type of `lanes` numbers of that type."""
+    key = (scalar, lanes)
+    found = _lanes.get(key)
+    return found if found is not None else _lanes.setdefault(key, LaneType(scalar, lanes))
 
 
 def array_type(scalar: ScalarType, rank: int, trailing: tuple[int, ...] = (), layout: str = "C") -> ArrayType:
@@ -205,18 +230,27 @@ def slot_type(element: Type) -> ArrayType:
 
 
 def scalar_of(type_: Type) -> ScalarType:
-    """The element type of a scalar, matrix or array type."""
+    """The element type of a scalar, lane, matrix or array type."""
     return type_.scalar
 
 
 def shape_of(type_: Type) -> tuple[int, ...]:
-    """The static shape of a value type: () for scalars."""
+    """The static shape of a value type: () for scalars and lanes."""
     return type_.shape if type(type_) is MatrixType else ()
 
 
 def with_scalar(type_: Type, scalar: ScalarType) -> Type:
-    """The value type of the same shape over another element type."""
-    return matrix_type(scalar, type_.shape) if type(type_) is MatrixType else scalar
+    """The value type of the same shape and lanes over another element type."""
+    if type(type_) is ScalarType:
+        return scalar
+    if type(type_) is MatrixType:
+        return matrix_type(scalar, type_.shape)
+    return lane_type(scalar, type_.lanes) if type(type_) is LaneType else scalar
+
+
+def lanes_of(type_: Type) -> int:
+    """How many lanes values of a type have: 1 unless it is a lane type."""
+    return type_.lanes if type(type_) is LaneType else 1
 
 
 def element_type(array: ArrayType) -> Type:
@@ -254,6 +288,8 @@ def parse_type(text: str) -> Type:
     parts = [part.strip() for part in rest.rstrip(">").split(",")]
     if head == "matrix" and len(parts) == 2 and parts[0] in _by_name:
         return matrix_type(_by_name[parts[0]], tuple(int(size) for size in parts[1].split("x")))
+    if head == "lanes" and len(parts) == 2 and parts[0] in _by_name:
+        return lane_type(_by_name[parts[0]], int(parts[1]))
     if head == "array" and len(parts) >= 3 and parts[0] in _by_name:
         return array_type(_by_name[parts[0]], int(parts[1]), tuple(map(int, parts[2:-1])), parts[-1])
     raise ValueError(f"not a type: {text!r}")

@@ -250,6 +250,7 @@ def options_key(state: knobs.State) -> Any:
         state.check_out_of_bound,
         state.wraparound,
         state.opt_level,
+        state.lanes,
         state.disable_passes,
     )
 

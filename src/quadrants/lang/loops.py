@@ -141,10 +141,12 @@ def loop_config(
     parallelize: int | None = None,
     block_dim_adaptive: bool = True,
     bit_vectorize: bool = False,
+    vectorize: bool | int | None = None,
     name: str | None = None,
 ) -> None:
     """How the next loop of the kernel runs. `serialize` True: in order; False (given): in parallel, on the user's word.
-    `parallelize`: number of threads, 1 is in order. `name`: what reports call the loop. `block_dim`,
+    `parallelize`: number of threads, 1 is in order. `vectorize`: how many iterations run side by side as vector lanes
+    (a power of two), True for as many as suit, False for none, whatever the compiler would choose. `name`: what reports call the loop. `block_dim`,
     `block_dim_adaptive` and `bit_vectorize` are for GPUs. On the host nothing happens."""
 
 

@@ -46,6 +46,7 @@ class _Classifier:
         self.context = context
         self.summaries = Summaries(module)
         self.behind: list[Op] = []
+        self.undecided = False
         self.keep_nan: set[Value] = set()
         self.nest = Nest(kernel)
         self.forms = Forms(self.nest)
@@ -84,6 +85,8 @@ class _Classifier:
         attributes = {**(loop.attributes or {}), "parallel": True}
         if combiners:
             attributes |= {"reductions": combiners, "chunk": CHUNK}
+        if self.undecided and not insists:
+            attributes["undecided"] = True
         loop.attributes = attributes
         self.context.count("parallel loops")
         return True
@@ -156,6 +159,7 @@ class _Classifier:
             undecided = undecided or not verdict
             if not verdict and type(array.type) is ArrayType and array.type.is_slot:
                 return False
+        self.undecided = undecided
         return not (undecided and strict)
 
     def accesses(self, loop: Op) -> list[Access]:

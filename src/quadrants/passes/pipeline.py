@@ -30,6 +30,7 @@ from quadrants.passes import (
     sink_slots,
     straighten,
     unroll,
+    vectorise,
     widen_sums,
     wrap_indices,
 )
@@ -131,6 +132,7 @@ PIPELINE: tuple[Pass, ...] = (
     Pass("simplify2", simplify.run, "lowered", "elements show what matrices hid", keeps_effects=True),
     Pass("cse2", cse.run, "lowered", "index arithmetic of matrix elements is shared", keeps_effects=True),
     Pass("dead_code2", dead_code.run, "lowered", "elements that nothing uses", keeps_effects=True),
+    Pass("vectorise", vectorise.run, "lowered", "iterations that part, or reach apart, run in vector lanes"),
 )
 STRETCHES: tuple[tuple[str, ...], ...] = (
     ("simplify", "cse", "forward_stores", "dead_code", "sink_slots", "inductions"),
@@ -182,6 +184,7 @@ CONSTRAINTS: tuple[Constraint, ...] = (
     Constraint("lower_matrices", "simplify2", "construct and extract are gone"),
     Constraint("simplify2", "cse2", "numbers on the right of commutative operations make more of them equal"),
     Constraint("cse2", "dead_code2", "merging leaves values without use"),
+    Constraint("dead_code2", "vectorise", "what nothing uses would be masked, too"),
 )
 
 

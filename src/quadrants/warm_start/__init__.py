@@ -155,6 +155,7 @@ def _options(state: knobs.State) -> Any:
         state.wraparound,
         state.deterministic,
         state.opt_level,
+        state.lanes,
         state.disable_passes,
         str(state.default_int),
         str(state.default_float),

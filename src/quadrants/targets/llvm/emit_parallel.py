@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from quadrants.errors import QuadrantsInternalError
 from quadrants.ir.nodes import Block, Op, Value, walk
-from quadrants.ir.types import ArrayType, ScalarType, f64
+from quadrants.ir.types import ArrayType, ScalarType, f64, lanes_of
 from quadrants.targets.artifact import Message
 from quadrants.targets.llvm.arrays import store_word, word_address
 from quadrants.targets.llvm.emit_arithmetic import combine
@@ -302,7 +302,8 @@ def _scattered(writer: EntryWriter, op: Op) -> list[Value]:
     used: set[Value] = {operand for inner in walk(op.regions[0]) for operand in inner.operands}
     for inner in walk(op.regions[0]):
         arrays = [operand for operand in inner.operands if type(operand.type) is ArrayType]
-        simple = inner.kind == "update" and inner.attribute("by") == "add" and inner.results[0] not in used
+        adds = inner.kind in ("update", "lane_update") and inner.attribute("by") == "add"
+        simple = adds and inner.results[0] not in used
         for array in arrays:
             if inner.kind == "dim":
                 continue
@@ -325,6 +326,8 @@ def _updates_per_iteration(block: Block, arrays: list[Value]) -> int:
             inner *= _trips(op)
         elif op.kind == "while":
             inner *= _UNKNOWN_TRIPS
+        if op.kind == "lane_update" and op.operands[1] in arrays:
+            total += lanes_of(op.operands[0].type)
         total += inner + (op.kind == "update" and op.operands[1] in arrays)
     return total
 

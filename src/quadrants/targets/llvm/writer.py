@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 
 from quadrants.errors import QuadrantsInternalError
 from quadrants.ir.nodes import Op, Value
-from quadrants.ir.types import ArrayType, ScalarType, Type, scalar_of
+from quadrants.ir.types import ArrayType, LaneType, ScalarType, Type, scalar_of
 from quadrants.targets.artifact import Message, PrintFormat
 from quadrants.targets.capability import CapabilityRecord
 from quadrants.targets.llvm.arrays import ArrayAccess
 from quadrants.targets.llvm.scalars import literal, memory_type, register_type
 
-__all__ = ["Loop", "Program", "Unit", "Writer"]
+__all__ = ["Loop", "Program", "Unit", "Writer", "value_type"]
 
 EMPTY, SIZE_RANGE = 0, 1  # metadata that every unit has
 
@@ -189,15 +189,17 @@ class Writer:
         return found
 
     def typed(self, value: Value) -> str:
-        """The operand of a scalar value with its LLVM type before it."""
-        return f"{register_type(value.type.scalar)} {self.name(value)}"
+        """The operand of a scalar value, or of lanes, with its LLVM type before it."""
+        return f"{value_type(value.type)} {self.name(value)}"
 
     def resolve(self, value: Value) -> str:
         """A value that no line has defined: a constant, a size or a parameter; they are made where first asked for."""
         owner = value.owner
         if isinstance(owner, Op):
             if owner.kind == "constant":
-                return literal(value.type.scalar, owner.attributes["value"])
+                scalar = scalar_of(value.type)
+                text = literal(scalar, owner.attributes["value"])
+                return text if scalar is value.type else f"splat ({register_type(scalar)} {text})"
             if owner.kind == "dim":
                 return self.array(owner.operands[0]).size(owner.attributes["axis"])
         return self.parameter(value)
@@ -281,9 +283,15 @@ class Writer:
         self.unit.functions.append("\n".join([header + " {", "entry:", *self.prologue, *self.lines, "}"]))
 
 
+def value_type(type_: Type) -> str:
+    """The LLVM type of a scalar value or of lanes."""
+    register = register_type(scalar_of(type_))
+    return f"<{type_.lanes} x {register}>" if type(type_) is LaneType else register
+
+
 def register_types(types: list[Type]) -> list[str]:
-    """The LLVM types of scalar values."""
-    return [register_type(scalar) for scalar in map(scalar_of, types)]
+    """The LLVM types of scalar values and lanes."""
+    return list(map(value_type, types))
 
 
 def scalar(value: Value) -> ScalarType:

@@ -1,0 +1,53 @@
+"""Memory accesses by lanes, as the interpreter runs them: one lane after the other, by the scalar access."""
+
+# pyright: basic
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from quadrants.ir import evaluate as ev
+from quadrants.ir.nodes import Op, Value
+from quadrants.ir.types import i64, lanes_of, scalar_of
+
+__all__ = ["lane_access"]
+
+Environment = dict[Value, Any]
+
+
+def lane_access(program: Any, op: Op, scalar_step: Callable[[Any, Op], Any]) -> Callable[[Environment], None]:
+    """A closure that runs `lane_load`, `lane_store` or `lane_update` as the scalar access of a lane at a time."""
+    kind = op.kind.partition("_")[2]
+    values = 0 if kind == "load" else 1
+    mask, lanes = op.operands[-1], lanes_of(op.operands[-1].type)
+    indices, steps = op.operands[values + 1 : -1], op.attribute("steps")
+    array = op.operands[values]
+    own = [Value(i64, None, index.name) for index in indices]
+    value = Value(array.type.scalar)  # type: ignore[attr-defined]
+    one = Op(
+        kind,
+        (*([value] if values else []), array, *own),
+        (value.type,) if op.results else (),
+        op.attributes,
+        location=op.location,
+    )
+    step = scalar_step(program, one)
+    held = ev.held_dtype(scalar_of(value.type))
+
+    def run(env: Environment) -> None:
+        found = np.zeros(lanes, held)
+        for lane in np.flatnonzero(env[mask]):
+            for index, stride, name in zip(indices, steps, own):
+                env[name] = env[index] + np.int64(stride * lane) if index.type is i64 else env[index][lane]
+            if values:
+                env[value] = env[op.operands[0]][lane]
+            step(env)
+            if op.results:
+                found[lane] = env[one.results[0]]
+        if op.results:
+            env[op.results[0]] = found
+
+    return run

@@ -1,0 +1,219 @@
+"""Whether iterations of a parallel loop run in lanes, and in how many."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from quadrants.errors import QuadrantsCompilationError
+from quadrants.ir.nodes import Block, Location, Op, Value, walk
+from quadrants.ir.ops import OPS
+from quadrants.ir.types import ArrayType, scalar_of
+from quadrants.passes.context import PassContext
+from quadrants.passes.lanes import SUPPORTED
+from quadrants.passes.uniformity import Uniformity
+
+__all__ = ["Choice", "choose"]
+
+# Operations of a body from which on lanes cost more to compile than they give.
+_LARGEST = 6000
+# Straight lines from this length on are put in lanes where their accesses are apart.
+_LONG = 24
+# Operations for each gather under a mask in a loop that lanes leave one by one, below which lanes lose.
+_WORTH_A_GATHER = 6
+# Operations of a body whose values fit in registers twice.
+_FEW = 64
+# Loops within of at most so many iterations are not worth vectors of their own.
+_SHORT = 64
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How many lanes, and why; `is_refusal` where lanes would have paid but are not possible."""
+
+    lanes: int
+    reason: str
+    is_refusal: bool = False
+    location: Location | None = None
+
+
+def choose(loop: Op, facts: Uniformity, context: PassContext) -> Choice:
+    """The choice for one parallel loop of stage `lowered`."""
+    config: dict[str, Any] = loop.attribute("config") or {}
+    asked: int | None = config.get("vectorize", context.options.lanes or None)
+    if asked is not None and type(asked) is not bool and (asked < 1 or asked & (asked - 1)):
+        raise QuadrantsCompilationError(f"{asked} lanes: a power of two is expected")
+    if asked is not None and asked is not True and asked <= 1:
+        return Choice(1, "lanes are switched off")
+    if loop.attribute("undecided") and not config.get("vectorize"):
+        return Choice(1, "whether its iterations depend on one another cannot be decided")
+    shape = _Shape(loop, facts)
+    if shape.obstacle is not None:
+        return Choice(1, shape.obstacle, is_refusal=bool(asked or shape.pays), location=shape.where)
+    if asked is not None and asked is not True:
+        lanes = int(asked)
+    elif context.record is None or not context.record.vector_bits:
+        return Choice(1, "the target has no vectors")
+    elif asked is None and not shape.pays:
+        return Choice(1, shape.loss)
+    else:
+        lanes = _width(context.record.vector_bits, shape)
+    chunk = loop.attribute("chunk", 0)
+    if loop.attribute("rank") == 1 and chunk % lanes:
+        return Choice(1, f"its chunks of {chunk} iterations are no whole blocks of {lanes} lanes")
+    return Choice(lanes, shape.why)
+
+
+def _width(vector_bits: int, shape: _Shape) -> int:
+    """One vector of the widest type; two where lanes part or bodies are short, which hides latency."""
+    lanes = vector_bits // shape.bits
+    two = shape.diverges or (shape.length <= _FEW and not shape.apart)
+    return min(lanes * 2, 16) if two else max(lanes, 2)
+
+
+class _Shape:
+    """What a loop's body looks like."""
+
+    def __init__(self, loop: Op, facts: Uniformity) -> None:
+        self.facts = facts
+        self.obstacle: str | None = None
+        self.where: Location | None = None
+        self.diverges = bool(facts.masked or facts.divergent or facts.skipped)
+        self.loops = False
+        self.apart = False
+        self.apart_in_long_loops = False
+        self.gathers = False
+        self.bits = 32
+        self.length = 0
+        self._loops_of: dict[Block, Op] = {}
+        self._ops = list(walk(loop.regions[0]))
+        self._reduces = bool(loop.attribute("reductions"))
+        self._block(loop.regions[0], False)
+        if self.length > _LARGEST:
+            self.refuse(f"its body has {self.length} operations", loop)
+
+    def refuse(self, reason: str, op: Op) -> None:
+        if self.obstacle is None:
+            self.obstacle, self.where = reason, op.location
+
+    @property
+    def pays(self) -> bool:
+        if self.gathers:
+            return False
+        if self.diverges:
+            return True
+        if self.loops:
+            return not self.apart_in_long_loops
+        return self.apart and self.length >= _LONG
+
+    @property
+    def loss(self) -> str:
+        if self.gathers:
+            return "most of its time goes to elements that are apart"
+        if self.loops:
+            return "its loops within run over neighbouring elements: left to the code generator"
+        return "a straight line over neighbouring elements: left to the code generator"
+
+    @property
+    def why(self) -> str:
+        if self.diverges:
+            return "its control flow differs from iteration to iteration"
+        return "it has loops within" if self.loops else "its elements are apart"
+
+    def _block(self, block: Block, in_long_loop: bool) -> None:
+        for op in block.ops:
+            self.length += 1
+            if op.kind not in SUPPORTED and not OPS[op.kind].elementwise:
+                self.refuse(f"{op.kind} has no form in lanes", op)
+            inner = in_long_loop
+            if op.kind in ("for", "while"):
+                self._loop(op)
+                most = self._most_trips(op)
+                inner = inner or most is None or most > _SHORT
+            elif op.kind in ("load", "store", "update"):
+                self._access(op, in_long_loop)
+            if op.results and op.results[0] in self.facts.varying and scalar_of(op.results[0].type).is_float:
+                self.bits = max(self.bits, scalar_of(op.results[0].type).bits)
+            for region in op.regions:
+                self._block(region, inner)
+
+    def _loop(self, op: Op) -> None:
+        self.loops = True
+        self._loops_of[op.regions[-1]] = op
+        if op in self.facts.divergent and op.attribute("rank", 1) > 1:
+            self.refuse("a loop of several dimensions within, whose iterations differ", op)
+        if op in self.facts.divergent:
+            work, gathers = self._work(op.regions[-1])
+            self.gathers = self.gathers or work < _WORTH_A_GATHER * gathers
+        sums = {result for result in op.results if scalar_of(result.type).is_float}
+        if self._reduces and any(inner.kind == "cast" and inner.operands[0] in sums for inner in self._ops):
+            self.refuse("its sums are added up in blocks", op)
+
+    def _is_apart(self, op: Op) -> bool:
+        """Whether lanes reach elements that are no neighbours."""
+        array, *indices = op.operands[0 if op.kind == "load" else 1 :]
+        varying = [index in self.facts.varying for index in indices]
+        return array not in self.facts.slots and any(varying) and (not varying[-1] or any(varying[:-1]))
+
+    def _work(self, block: Block) -> tuple[int, int]:
+        """Operations on lanes in a block and its branches, loops apart, and the gathers among them."""
+        work = gathers = 0
+        for op in block.ops:
+            if op.kind == "load":
+                gathers += self._is_gather(op)
+            elif OPS[op.kind].elementwise and op.results[0] in self.facts.varying:
+                work += 1
+            elif op.kind == "if":
+                parts = [self._work(region) for region in op.regions]
+                work += sum(part[0] for part in parts)
+                gathers += sum(part[1] for part in parts)
+        return work, gathers
+
+    def _is_gather(self, op: Op) -> bool:
+        return op.operands[0] not in self.facts.slots and any(index in self.facts.varying for index in op.operands[1:])
+
+    def _access(self, op: Op, in_long_loop: bool) -> None:
+        array = op.operands[0 if op.kind == "load" else 1]
+        if self._is_apart(op):
+            self.apart = True
+            self.apart_in_long_loops = self.apart_in_long_loops or in_long_loop
+        if type(array.type) is ArrayType and array.type.is_slot and array not in self.facts.slots:
+            self.refuse("private memory of several iterations", op)
+
+    def _most_trips(self, op: Op) -> int | None:
+        """A number that a loop's iterations do not exceed, if the code tells."""
+        if op.kind == "while":
+            return None
+        rank, total = op.attribute("rank"), 1
+        for low, high in zip(op.operands[:rank], op.operands[rank : 2 * rank]):
+            most, least = self._bound(high, True), self._bound(low, False)
+            if most is None or least is None:
+                return None
+            total *= max(most - least, 0)
+        return total
+
+    def _bound(self, value: Value, upper: bool) -> int | None:
+        """A number that a value does not exceed (`upper`), or does not fall below."""
+        owner = value.owner
+        if isinstance(owner, Block):
+            return self._counter_bound(owner, value, upper)
+        if owner is None or owner.kind not in ("constant", "cast", "add", "sub", "neg", "min", "max"):
+            return None
+        if owner.kind == "constant":
+            return int(owner.attribute("value"))
+        turned = {"sub": (False, True), "neg": (True,)}.get(owner.kind, (False, False))
+        bounds = [self._bound(operand, upper != turn) for operand, turn in zip(owner.operands, turned)]
+        known = [-bound if turn else bound for bound, turn in zip(bounds, turned) if bound is not None]
+        if owner.kind == ("min" if upper else "max") and known:
+            return min(known) if upper else max(known)
+        if len(known) < len(bounds) or owner.kind in ("min", "max"):
+            return None
+        return sum(known)
+
+    def _counter_bound(self, block: Block, value: Value, upper: bool) -> int | None:
+        loop = self._loops_of.get(block)
+        if loop is None or value not in loop.regions[-1].arguments[: loop.attribute("rank", 0)]:
+            return None
+        position = loop.regions[-1].arguments.index(value)
+        bound = self._bound(loop.operands[position + (loop.attribute("rank") if upper else 0)], upper)
+        return bound - 1 if bound is not None and upper else bound

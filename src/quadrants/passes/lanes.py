@@ -1,0 +1,153 @@
+"""The body of a loop, rewritten so that several iterations run side by side, a lane each.
+
+What all lanes share stays scalar: numbers, branches, loops. Where lanes part, both branches run, each under the mask of
+the lanes that take it; loops that lanes leave one by one run while some lane is left. Jumps take lanes out of the mask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from quadrants.ir.builder import Builder
+from quadrants.ir.nodes import Block, Op, Value
+from quadrants.ir.ops import OPS
+from quadrants.ir.types import lane_type, scalar_of, u1
+from quadrants.passes.lane_loops import Frame, LaneLoops
+from quadrants.passes.lane_values import Linear
+from quadrants.passes.structure import loop_jumps
+from quadrants.passes.uniformity import Uniformity
+
+__all__ = ["SUPPORTED", "LaneWriter"]
+
+# From this cost on (units of the op table) a masked branch is jumped over where no lane takes it.
+_WORTH_A_BRANCH = 30.0
+
+
+class LaneWriter(LaneLoops):
+    """Writes the lanes' form of a region into a block. `counter` is the argument that lane k takes as `base` + k."""
+
+    def __init__(self, lanes: int, facts: Uniformity, block: Block, counter: Value, base: Value) -> None:
+        super().__init__(lanes, facts, Builder(block))
+        self.frames = []
+        self.values.set_linear(counter, Linear(base, 1))
+
+    def body(self, region: Block, carried: Sequence[Value], inits: Sequence[Value]) -> list[Value]:
+        """The whole region, whose carried arguments start as `inits` (lanes); gives the lanes carried on."""
+        for argument, init in zip(carried, inits):
+            self.values.set_wide(argument, init)
+        frame = Frame(True, carried)
+        self.frames.append(frame)
+        last = self.region(region)
+        self.frames.pop()
+        return self.merged(self.edges(frame, last), inits)
+
+    def region(self, block: Block) -> tuple[Value, ...] | None:
+        for op in block.ops[:-1]:
+            self.builder.location = op.location
+            handler = _HANDLERS.get(op.kind)
+            if handler is not None:
+                handler(self, op)
+            elif op.results[0] in self.facts.varying:
+                self._each(op)
+            else:
+                self._same(op)
+        last = block.ops[-1]
+        if last.kind == "yield":
+            return last.operands
+        self.jump(last)
+        return None
+
+    def _same(self, op: Op) -> None:
+        operands = [self.values.scalar(operand) for operand in op.operands]
+        self.values.set_scalar(op.results[0], self.builder.emit(op.kind, *operands, **(op.attributes or {})))
+
+    def _each(self, op: Op) -> None:
+        result = op.results[0]
+        linear = self.values.derive(op)
+        if linear is not None:
+            self.values.set_linear(result, linear)
+            return
+        if op.kind == "select" and op.operands[0] not in self.facts.varying:
+            operands = [self.values.scalar(op.operands[0]), *map(self.values.wide, op.operands[1:])]
+        else:
+            operands = [self.values.wide(operand) for operand in op.operands]
+        attributes = dict(op.attributes or {})
+        if "type" in attributes:
+            attributes["type"] = lane_type(scalar_of(attributes["type"]), self.lanes)
+        self.values.set_wide(result, self.builder.emit(op.kind, *operands, **attributes))
+
+    def branches(self, op: Op) -> None:
+        """An `if`."""
+        if op in self.facts.masked:
+            self._masked(op)
+            return
+        condition = self.values.scalar(op.operands[0])
+        regions = Block(), Block()
+        for region, new in zip(op.regions, regions):
+            with self.into(new), self.under(self.mask, self.some):
+                last = self.region(region)
+                if last is not None:
+                    self.builder.op("yield", *map(self.form, last, op.results))
+        types = tuple(map(self.type_of, op.results))
+        made = self.builder.op("if", condition, regions=regions, types=types)
+        for result, new in zip(op.results, made.results):
+            self.values.bind(result, new)
+
+    def _masked(self, op: Op) -> None:
+        condition = self.values.wide(op.operands[0])
+        ends: list[Value | None] = []
+        found: list[list[Value]] = []
+        for region, chosen in zip(op.regions, (condition, self.builder.bit_not(condition))):
+            with self.under(self.both(self.mask, chosen), False):
+                values = self._masked_region(region, op.results)
+                if not self.dead:
+                    ends.append(self.mask)
+                    found.append(values)
+        if not found:
+            self.dead, self.mask, self.some = True, self.values.constant(False, u1), False
+            found = [[self.values.constant(0, scalar_of(result.type)) for result in op.results]]
+        elif any(map(_jumps, op.regions)):
+            self.mask, self.some = self.either(ends), False
+        for k, result in enumerate(op.results):
+            value = found[0][k]
+            if len(found) == 2:
+                value = self.builder.select(condition, value, found[1][k])
+            self.values.set_wide(result, value)
+
+    def _masked_region(self, region: Block, results: Sequence[Value]) -> list[Value]:
+        """A masked branch: in line, or jumped over where no lane takes it."""
+
+        def build() -> list[Value]:
+            last = self.region(region)
+            return [] if last is None else [self.values.wide(value) for value in last]
+
+        if _jumps(region) or _cost(region) < _WORTH_A_BRANCH:
+            return build()
+        zeros = [scalar_of(result.type) for result in results]
+        return list(self.guarded(build, lambda: [self.values.constant(0, scalar) for scalar in zeros]))
+
+
+def _jumps(region: Block) -> bool:
+    """Whether a jump of the loop around ends the region, or a branch within it."""
+    return bool(loop_jumps(region))
+
+
+def _cost(block: Block) -> float:
+    """Units of the op table; a loop is worth a branch whatever it holds."""
+    total = 0.0
+    for op in block.ops:
+        total += _WORTH_A_BRANCH if op.kind in ("for", "while", "update") else OPS[op.kind].cost
+        total += sum(map(_cost, op.regions))
+    return total
+
+
+_HANDLERS: dict[str, Callable[[LaneWriter, Op], None]] = {
+    "if": LaneWriter.branches,
+    "for": LaneWriter.loop,
+    "while": LaneWriter.loop,
+    "load": LaneWriter.load,
+    "store": LaneWriter.store,
+    "update": LaneWriter.update,
+    "slot": LaneWriter.slot,
+}
+SUPPORTED = frozenset(_HANDLERS) | {"constant", "dim", "yield", "break", "continue"}

@@ -1,0 +1,156 @@
+"""Iterations of parallel loops as vector lanes: blocks of `lanes` iterations of the innermost counter run side by side;
+what is left at the end runs one by one.
+
+Loops that are straight lines over neighbouring elements are left as they are: code generators make vectors of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from quadrants.ir.builder import Builder
+from quadrants.ir.nodes import Block, Module, Op, Value
+from quadrants.ir.types import scalar_of
+from quadrants.passes.clone import clone_ops
+from quadrants.passes.context import PassContext
+from quadrants.passes.lane_choice import choose
+from quadrants.passes.lanes import LaneWriter
+from quadrants.passes.uniformity import Uniformity
+
+__all__ = ["run"]
+
+_REDUCES = frozenset({"add", "mul", "min", "max"})
+
+
+def run(module: Module, context: PassContext) -> None:
+    """Stage `lowered`. Parallel loops of the kernel for which lanes pay, or for which the options ask."""
+    for block, loop in list(_loops(module.kernel.body)):
+        facts = _facts(loop)
+        choice = choose(loop, facts, context)
+        loop.attributes = {**(loop.attributes or {}), "lanes": choice.lanes, "lanes_reason": choice.reason}
+        if choice.lanes > 1 and context.permit():
+            _vectorise(block, loop, facts, choice.lanes)
+            context.count("loops in lanes")
+        elif choice.is_refusal:
+            context.notice(
+                "vectorise", f"this loop runs without lanes: {choice.reason}", choice.location or loop.location
+            )
+
+
+def _loops(block: Block) -> Iterator[tuple[Block, Op]]:
+    for op in block.ops:
+        if op.attribute("parallel"):
+            yield block, op
+        else:
+            for region in op.regions:
+                yield from _loops(region)
+
+
+def _facts(loop: Op) -> Uniformity:
+    region = loop.regions[0]
+    return Uniformity(region, region.arguments[loop.attribute("rank") - 1 :])
+
+
+def _vectorise(block: Block, loop: Op, facts: Uniformity, lanes: int) -> None:
+    """The innermost counter comes to count blocks: whole ones in lanes, the last one by one."""
+    rank: int = loop.attribute("rank")
+    low, high = loop.operands[rank - 1], loop.operands[2 * rank - 1]
+    before = Block()
+    builder = Builder(before, loop.location)
+    blocks = _blocks(builder, low, high, lanes)
+    at = block.ops.index(loop)
+    block.ops[at:at] = before.ops
+    region = Block()
+    for argument in loop.regions[0].arguments:
+        region.add_argument(argument.type, argument.name)
+    _body(region, loop, facts, lanes, (low, high))
+    operands = list(loop.operands)
+    operands[rank - 1], operands[2 * rank - 1] = before.ops[0].results[0], blocks
+    loop.operands = tuple(operands)
+    loop.regions = (region,)
+    if rank == 1:
+        _scale(loop, lanes)
+
+
+def _blocks(builder: Builder, low: Value, high: Value, lanes: int) -> Value:
+    """How many blocks the iterations make; the first operation is the number 0."""
+    builder.index(0)
+    extent = builder.sub(high, low, exact=True)
+    rounded = builder.add(extent, builder.index(lanes - 1), exact=True)
+    return builder.shr(rounded, builder.index(lanes.bit_length() - 1))
+
+
+def _scale(loop: Op, lanes: int) -> None:
+    """Chunks and costs count blocks now. Law: chunks are whole blocks, so that their borders stay."""
+    assert loop.attributes is not None
+    loop.attributes["cost"] = max(loop.attribute("cost", 1) * lanes // 2, 1)
+    if loop.attribute("chunk", 0):
+        loop.attributes["chunk"] = loop.attribute("chunk") // lanes
+
+
+def _body(region: Block, loop: Op, facts: Uniformity, lanes: int, bounds: tuple[Value, Value]) -> None:
+    rank: int = loop.attribute("rank")
+    builder = Builder(region, loop.location)
+    *outer, counter = region.arguments[:rank]
+    carried = region.arguments[rank:]
+    start = builder.shl(counter, builder.index(lanes.bit_length() - 1))
+    start = builder.add(start, bounds[0], exact=True)
+    end = builder.add(start, builder.index(lanes), exact=True)
+    whole, rest = Block(), Block()
+    _whole(whole, loop, facts, lanes, start, outer, carried)
+    _rest(rest, loop, start, bounds[1], outer, carried)
+    types = tuple([value.type for value in carried])
+    made = builder.op("if", builder.le(end, bounds[1]), regions=(whole, rest), types=types)
+    builder.op("yield", *made.results)
+
+
+def _whole(
+    block: Block, loop: Op, facts: Uniformity, lanes: int, start: Value, outer: list[Value], carried: list[Value]
+) -> None:
+    """A block in lanes. Each lane's reductions start at the identity; then they are added to what is carried."""
+    old = loop.regions[0]
+    rank: int = loop.attribute("rank")
+    writer = LaneWriter(lanes, facts, block, old.arguments[rank - 1], start)
+    for argument, value in zip(old.arguments, outer):
+        writer.values.set_scalar(argument, value)
+    combiners = loop.attribute("reductions", ())
+    inits = [
+        writer.values.constant(_identity(kind, scalar_of(value.type)), scalar_of(value.type))
+        for kind, value in zip(combiners, carried)
+    ]
+    results = writer.body(old, old.arguments[rank:], inits)
+    builder = writer.builder
+    builder.location = loop.location
+    out = [_combined(builder, kind, value, wide) for kind, value, wide in zip(combiners, carried, results)]
+    builder.op("yield", *out)
+
+
+def _identity(kind: str, scalar: object) -> float | int:
+    from quadrants.ir.interpret import identity_of
+
+    if kind == "add" and scalar_of(scalar).is_float:  # type: ignore[arg-type]
+        return -0.0
+    return identity_of(kind, scalar).item()  # type: ignore[arg-type]
+
+
+def _combined(builder: Builder, kind: str, total: Value, wide: Value) -> Value:
+    facts = {"reassociate": True} if kind in ("add", "mul") and scalar_of(total.type).is_float else {}
+    if kind in _REDUCES:
+        return builder.emit(kind, total, builder.emit(f"reduce_{kind}", wide, **facts), **facts)
+    for lane in range(wide.type.lanes):  # type: ignore[attr-defined]
+        total = builder.emit(kind, total, builder.extract_lane(wide, lane=lane))
+    return total
+
+
+def _rest(block: Block, loop: Op, start: Value, high: Value, outer: list[Value], carried: list[Value]) -> None:
+    """The iterations that make no whole block, one by one."""
+    old = loop.regions[0]
+    rank: int = loop.attribute("rank")
+    inner = Block()
+    values: dict[Value, Value] = dict(zip(old.arguments, outer))
+    for argument in old.arguments[rank - 1 :]:
+        values[argument] = inner.add_argument(argument.type, argument.name)
+    inner.ops = clone_ops(old.ops, values)
+    builder = Builder(block, loop.location)
+    made = builder.op("for", start, high, *carried, regions=(inner,), rank=1)
+    builder.op("yield", *made.results)

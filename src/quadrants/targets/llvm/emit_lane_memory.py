@@ -1,0 +1,272 @@
+"""Memory accesses by lanes: one vector access where the lanes' elements are neighbours, else one access a lane.
+
+Lanes that are off read from a constant and write to scratch memory of their own: that takes no branch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from quadrants.ir.nodes import Op, Value
+from quadrants.ir.types import LaneType, ScalarType, i64, lane_type, scalar_of
+from quadrants.targets.llvm.arrays import ArrayAccess, from_memory, to_memory
+from quadrants.targets.llvm.emit_lanes import combine_lanes, extract, insert, splat
+from quadrants.targets.llvm.emit_memory import HANDLERS as SCALAR
+from quadrants.targets.llvm.scalars import is_narrow_float, literal, memory_type
+from quadrants.targets.llvm.writer import Writer, value_type
+
+__all__ = ["HANDLERS"]
+
+
+@dataclass
+class _Places:
+    """Where the lanes' elements are: `base` for lane 0 and `stride` elements on for each lane after it (a number, or a
+    name), or a vector of pointers."""
+
+    base: str = ""
+    stride: int | str = 0
+    pointers: str = ""
+
+
+class _Access:
+    """One access by lanes, as the handlers need it."""
+
+    def __init__(self, writer: Writer, op: Op, values: int) -> None:
+        array, *self.indices, mask = op.operands[values:]
+        self.writer = writer
+        self.access: ArrayAccess = writer.array(array)
+        self.scalar: ScalarType = self.access.type.scalar
+        self.type: LaneType = lane_type(self.scalar, mask.type.lanes)  # type: ignore[attr-defined]
+        self.lanes = self.type.lanes
+        self.steps: tuple[int, ...] = op.attribute("steps")
+        self.mask_value = mask
+        owner = mask.owner
+        constant = owner.attribute("value") if isinstance(owner, Op) and owner.kind == "constant" else None
+        self.full = bool(constant)
+        self.mask = writer.name(mask)
+        self.annotations = self.access.annotations
+        self.scopes = "".join(self.annotations.partition(", !")[1:])
+        self.plain = not is_narrow_float(self.scalar) and self.scalar.bits > 1
+
+    def places(self) -> _Places:
+        if any(type(index.type) is LaneType for index in self.indices):
+            return _Places(pointers=self._pointers())
+        names = [self.writer.name(index) for index in self.indices]
+        return _Places(self._base(names), self._stride())
+
+    def _base(self, names: list[str]) -> str:
+        """The address of lane 0's element, which may be out of bounds where that lane is off."""
+        writer, access = self.writer, self.access
+        if self.full:
+            return access.address(names)
+        linear: int | str = 0
+        for axis, name in enumerate(names):
+            if access.type.layout == "A":
+                linear = _plus(writer, linear, _times(writer, access.stride(axis), _number(name)))
+            else:
+                linear = _plus(writer, _times(writer, access.size(axis), linear) if axis else 0, _number(name))
+        return writer.assign(f"getelementptr {memory_type(self.scalar)}, ptr {access.data()}, i64 {linear}")
+
+    def _stride(self) -> int | str:
+        writer, access = self.writer, self.access
+        total: int | str = 0
+        for axis, step in enumerate(self.steps):
+            if access.type.layout == "A":
+                part = _times(writer, access.stride(axis), step) if step else 0
+                total = _plus(writer, total, part)
+            else:
+                total = _plus(writer, _times(writer, access.size(axis), total) if axis else 0, step)
+        return total
+
+    def _pointers(self) -> str:
+        """Addresses in 64 bits, a lane each."""
+        writer, access = self.writer, self.access
+        wide = lane_type(i64, self.lanes)
+        text = value_type(wide)
+        linear = ""
+        for axis, index in enumerate(self.indices):
+            own = self._index(index, self.steps[axis])
+            if access.type.layout == "A":
+                own = writer.assign(f"mul nsw {text} {own}, {splat(writer, wide, access.stride(axis))}")
+            elif linear:
+                linear = writer.assign(f"mul nsw {text} {linear}, {splat(writer, wide, access.size(axis))}")
+            linear = writer.assign(f"add nsw {text} {linear}, {own}") if linear else own
+        return writer.assign(f"getelementptr {memory_type(self.scalar)}, ptr {access.data()}, {text} {linear}")
+
+    def _index(self, index: Value, step: int) -> str:
+        writer = self.writer
+        if type(index.type) is LaneType:
+            return writer.name(index)
+        wide = lane_type(i64, self.lanes)
+        own = splat(writer, wide, writer.name(index))
+        if not step:
+            return own
+        offsets = ", ".join([f"i64 {step * lane}" for lane in range(self.lanes)])
+        return writer.assign(f"add nsw {value_type(wide)} {own}, <{offsets}>")
+
+    def pointer(self, places: _Places, lane: int, off: str) -> str:
+        """The address of a lane's element; `off` where the lane is off."""
+        writer = self.writer
+        if places.pointers:
+            pointer = writer.assign(f"extractelement <{self.lanes} x ptr> {places.pointers}, i64 {lane}")
+        elif lane == 0 or places.stride == 0:
+            pointer = places.base
+        else:
+            offset = _times(writer, places.stride, lane)
+            pointer = writer.assign(f"getelementptr {memory_type(self.scalar)}, ptr {places.base}, i64 {offset}")
+        if self.full:
+            return pointer
+        on = writer.assign(f"extractelement <{self.lanes} x i1> {self.mask}, i64 {lane}")
+        return writer.assign(f"select i1 {on}, ptr {pointer}, ptr {off}")
+
+    def load(self, places: _Places) -> str:
+        writer, wide = self.writer, value_type(self.type)
+        if places.stride == 1 and self.plain and not places.pointers:
+            if self.full:
+                return writer.assign(f"load {wide}, ptr {places.base}{self.annotations}")
+            pointer = f"ptr align {self.scalar.bytes} {places.base}"
+            return self._masked("load", wide, f"{pointer}, <{self.lanes} x i1> {self.mask}, {wide} zeroinitializer")
+        memory, zeros = memory_type(self.scalar), _zeros(writer)
+        found = "poison"
+        for lane in range(self.lanes):
+            pointer = self.pointer(places, lane, zeros)
+            value = writer.assign(f"load {memory}, ptr {pointer}{self.annotations}")
+            found = insert(writer, self.type, found, from_memory(writer, self.scalar, value), lane)
+        return found
+
+    def _masked(self, kind: str, result: str, arguments: str) -> str:
+        writer, wide = self.writer, value_type(self.type)
+        suffix = f"v{self.lanes}{'f' if self.scalar.is_float else 'i'}{self.scalar.bits}.p0"
+        symbol = f"llvm.masked.{kind}.{suffix}"
+        mask = f"<{self.lanes} x i1>"
+        parameters = f"ptr, {mask}, {wide}" if kind == "load" else f"{wide}, ptr, {mask}"
+        writer.unit.declare(symbol, f"declare {result} @{symbol}({parameters})")
+        text = f"call {result} @{symbol}({arguments}){self.scopes}"
+        if kind == "load":
+            return writer.assign(text)
+        writer.line(text)
+        return ""
+
+    def store(self, places: _Places, name: str) -> None:
+        writer, wide = self.writer, value_type(self.type)
+        if places.stride == 1 and self.plain and not places.pointers:
+            if self.full:
+                writer.line(f"store {wide} {name}, ptr {places.base}{self.annotations}")
+            else:
+                pointer = f"ptr align {self.scalar.bytes} {places.base}"
+                self._masked("store", "void", f"{wide} {name}, {pointer}, <{self.lanes} x i1> {self.mask}")
+            return
+        memory = memory_type(self.scalar)
+        scratch = "" if self.full else writer.early(f"alloca {memory}, align {self.scalar.bytes}")
+        for lane in range(self.lanes):
+            value = writer.assign(f"extractelement {wide} {name}, i64 {lane}")
+            stored = to_memory(writer, self.scalar, value)
+            writer.line(f"store {memory} {stored}, ptr {self.pointer(places, lane, scratch)}{self.annotations}")
+
+
+def _number(name: str) -> int | str:
+    """A name, or the number that it spells."""
+    return int(name) if name.lstrip("-").isdigit() else name
+
+
+def _times(writer: Writer, left: int | str, right: int | str) -> int | str:
+    left = _number(left) if isinstance(left, str) else left
+    if isinstance(left, int) and isinstance(right, int):
+        return left * right
+    if left == 0 or right == 0:
+        return 0
+    return writer.assign(f"mul nsw i64 {left}, {right}") if left != 1 and right != 1 else (right if left == 1 else left)
+
+
+def _plus(writer: Writer, left: int | str, right: int | str) -> int | str:
+    if isinstance(left, int) and isinstance(right, int):
+        return left + right
+    if left == 0 or right == 0:
+        return right if left == 0 else left
+    return writer.assign(f"add nsw i64 {left}, {right}")
+
+
+def _zeros(writer: Writer) -> str:
+    writer.unit.declare("qd.zeros", "@qd.zeros = private unnamed_addr constant [8 x i8] zeroinitializer, align 8")
+    return "@qd.zeros"
+
+
+def _load(writer: Writer, op: Op) -> None:
+    access = _Access(writer, op, 0)
+    writer.names[op.results[0]] = access.load(access.places())
+
+
+def _store(writer: Writer, op: Op) -> None:
+    access = _Access(writer, op, 1)
+    name = writer.name(op.operands[0])
+    access.store(access.places(), name)
+
+
+def _is_atomic(writer: Writer, op: Op, access: _Access) -> bool:
+    by, array = op.attribute("by"), op.operands[1]
+    if by == "add" and array in writer.plain_updates:
+        return False
+    return bool(writer.atomic_needed and op.attribute("atomic", True) and not access.access.type.is_slot)
+
+
+def _update(writer: Writer, op: Op) -> None:
+    """Lanes that reach different elements, which no thread shares, are one vector; others update in turn."""
+    access = _Access(writer, op, 1)
+    if access.full and access.plain and not _is_atomic(writer, op, access):
+        apart = not any(type(index.type) is LaneType for index in access.indices)
+        places = access.places() if apart else _Places()
+        if isinstance(places.stride, int) and places.stride:
+            name = writer.name(op.operands[0])
+            old = writer.names[op.results[0]] = access.load(places)
+            by = op.attribute("by")
+            access.store(places, name if by == "exchange" else combine_lanes(writer, by, access.type, old, name))
+            return
+    writer.names[op.results[0]] = _in_turn(writer, op, access)
+
+
+def _in_turn(writer: Writer, op: Op, access: _Access) -> str:
+    value, array = op.operands[:2]
+    attributes = {key: found for key, found in (op.attributes or {}).items() if key != "steps"}
+    olds = "poison"
+    for lane in range(access.lanes):
+        start, after = writer.label, ""
+        if not access.full:
+            inside, after = writer.new_label(), writer.new_label()
+            on = writer.assign(f"extractelement <{access.lanes} x i1> {access.mask}, i64 {lane}")
+            writer.branch(on, inside, after)
+            writer.begin(inside)
+        operands = [_bound(writer, scalar_of(value.type), extract(writer, value, lane)), array]
+        operands += [_lane_index(writer, access, axis, lane) for axis in range(len(access.indices))]
+        one = Op("update", tuple(operands), (access.scalar,), attributes, location=op.location)
+        SCALAR["update"](writer, one)
+        old = writer.names[one.results[0]]
+        if after:
+            end = writer.label
+            writer.jump(after)
+            writer.begin(after)
+            zero = literal(access.scalar, 0)
+            old = writer.phi(_register(access), [(old, end), (zero, start)])
+        olds = insert(writer, access.type, olds, old, lane)
+    return olds
+
+
+def _register(access: _Access) -> str:
+    return value_type(access.scalar)
+
+
+def _bound(writer: Writer, scalar: ScalarType, name: str) -> Value:
+    value = Value(scalar)
+    writer.names[value] = name
+    return value
+
+
+def _lane_index(writer: Writer, access: _Access, axis: int, lane: int) -> Value:
+    index, step = access.indices[axis], access.steps[axis]
+    if type(index.type) is LaneType:
+        return _bound(writer, i64, extract(writer, index, lane))
+    if not step or not lane:
+        return index
+    return _bound(writer, i64, writer.assign(f"add nsw i64 {writer.name(index)}, {step * lane}"))
+
+
+HANDLERS = {"lane_load": _load, "lane_store": _store, "lane_update": _update}
