@@ -399,6 +399,51 @@ def test_extremes_by_comparison(kind: str, start: str) -> None:
             np.testing.assert_array_equal(found, wanted, str(number))
 
 
+@pytest.mark.parametrize("kind", ["min", "max"])
+def test_extremes_of_nan_alone_are_nan(kind: str) -> None:
+    carried = f"""
+%first = load %a[%o0]
+%r = for %i in %o0 .. %n carry (%s = %first) : f32 {{
+  %v = load %a[%i]
+  %t = {kind} %s, %v
+  yield %t
+}}
+return %r"""
+    updated = f"""
+for %i in %o0 .. %n {{
+  %v = load %a[%i]
+  %q = lt %i, %k
+  if %q {{
+    %old = update {kind} %v, %b[%o0]
+  }}
+}}"""
+    for body, result, place in ((carried, "f32", 5), (updated, "", 1)):
+        module = same_after(body, ALL, result)
+        values = arguments()
+        values[5] = np.int64(5)
+        for data in ([np.nan] * 5, [np.nan, 2, np.nan, 1, np.nan], [1, np.nan, np.nan, 2, 3]):
+            for start in (np.nan, -3.0, 7.0):
+                values[0], values[1] = np.array(data, np.float32), np.full(3, start, np.float32)
+                wanted, found = run(program(body, result), values)[place], run(module, values)[place]
+                np.testing.assert_array_equal(found, wanted)
+
+
+def test_extremes_one_after_the_other() -> None:
+    body = """
+%r = for %i in %o0 .. %n carry (%s = %x) : f32 {
+  %v = load %a[%i]
+  %q = gt %v, %s
+  %t = select %q, %v, %s
+  %w2 = load %b[%i]
+  %q2 = gt %w2, %t
+  %u = select %q2, %w2, %t
+  yield %u
+}
+return %r"""
+    module = same_after(body, ALL, "f32")
+    assert loops(module)[0].attribute("reductions") == ("max",)
+
+
 def test_a_mixed_extreme_is_none() -> None:
     body = (
         EXTREMES.replace("START", "x")

@@ -167,6 +167,16 @@ def test_extremes_with_nan() -> None:
     assert kernel_of(extremes)(x) == (np.nanmin(x), np.nanmax(x))
 
 
+@pytest.mark.parametrize("count", [1, 7, 64, 40_000])
+@pytest.mark.parametrize("numbers", [0, 1])
+def test_extremes_of_nan_alone(count: int, numbers: int) -> None:
+    x = np.full(count, np.nan)
+    x[count - numbers :] = 3.5
+    low, high = qd.kernel(extremes)(x)
+    expected = 3.5 if numbers else np.nan
+    np.testing.assert_array_equal([low, high], [expected, expected])
+
+
 @pytest.mark.parametrize("bins", [1, 3, 64, 10_000, 250_000])
 @pytest.mark.parametrize("dtype", [np.int32, np.int64, np.float32, np.float64, np.uint8, np.int16])
 def test_histograms(bins: int, dtype: type) -> None:

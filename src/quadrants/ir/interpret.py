@@ -411,7 +411,7 @@ def identity_of(combiner: str, type_: Type) -> Any:
     scalar = scalar_of(type_)
     if combiner in ("min", "max"):
         if scalar.is_float:
-            number: Any = np.inf if combiner == "min" else -np.inf
+            number: Any = np.nan  # the minimum and the maximum of NaN and a number are the number
         else:
             number = scalar.maximum if combiner == "min" else scalar.minimum
     else:

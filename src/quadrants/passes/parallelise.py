@@ -17,7 +17,7 @@ from quadrants.passes.context import PassContext
 from quadrants.passes.cost import estimate, trip_count
 from quadrants.passes.dependence import CERTAIN, FINE, Space, relation
 from quadrants.passes.nest import Nest, carried_arguments, inits
-from quadrants.passes.reductions import recognise
+from quadrants.passes.reductions import Chain, recognise
 from quadrants.passes.rewrite import drop_carried, replace_uses
 from quadrants.passes.structure import loop_jumps
 from quadrants.passes.summaries import Summaries
@@ -47,7 +47,7 @@ class _Classifier:
         self.summaries = Summaries(module)
         self.behind: list[Op] = []
         self.undecided = False
-        self.keep_nan: set[Value] = set()
+        self.chains: list[Chain] = []
         self.nest = Nest(kernel)
         self.forms = Forms(self.nest)
         self.may_alias = bool(kernel.attributes.get("may_alias"))
@@ -81,6 +81,8 @@ class _Classifier:
         combiners = self.combiners(loop, strict)
         if combiners is None or not (insists or self.free(loop, strict)):
             return False
+        for chain in self.chains:
+            self._combine_extremes(chain)
         self._keep_nans(loop)
         attributes = {**(loop.attributes or {}), "parallel": True}
         if combiners:
@@ -94,27 +96,41 @@ class _Classifier:
     def combiners(self, loop: Op, strict: bool) -> tuple[str, ...] | None:
         """The combiners of the carried values; None, and a notice, if one of them is no reduction."""
         names: list[str] = []
-        self.keep_nan.clear()
+        self.chains.clear()
         for position in range(len(loop.results) - 1, -1, -1):
             chain = recognise(loop, position, self.nest)
             if chain is None:
                 if not strict:
                     self._tell_carried(loop, position)
                 return None
-            if chain.keeps_nan:
-                self.keep_nan.add(chain.argument)
             if chain.combiner:
                 names.insert(0, chain.combiner)
+                self.chains.append(chain)
             else:
                 self._drop(loop, position)
         return tuple(names)
 
+    def _combine_extremes(self, chain: Chain) -> None:
+        """Law: of a comparison's choice, the combiner gives the same (a NaN start is put back behind the loop); and a
+        partial that is NaN still would never give way to a number by comparisons."""
+        steps: dict[Value, Value] = {}
+        for choice, version, other in chain.extremes:
+            step = Op(chain.combiner, (steps.get(version, version), other), (version.type,), None, (), choice.location)
+            steps[choice.results[0]] = step.results[0]
+            around = self.nest.parent[choice]
+            assert around is not None
+            block = next(region for region in around.regions if choice in region.ops)
+            block.ops[block.ops.index(choice)] = step
+            replace_uses(self.nest, choice.results[0], step.results[0])
+            self.nest.adopt([step], around)
+
     def _keep_nans(self, loop: Op) -> None:
         """Behind the loop: where a start is NaN that the combiner would lose, it is the result."""
+        keep_nan = {chain.argument for chain in self.chains if chain.keeps_nan}
         block = Block()
         builder = Builder(block, loop.location)
         for argument, start, result in zip(carried_arguments(loop), inits(loop), loop.results):
-            if argument in self.keep_nan:
+            if argument in keep_nan:
                 replace_uses(self.nest, result, builder.select(builder.is_nan(start), start, result))
         self.behind = block.ops
 

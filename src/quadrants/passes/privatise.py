@@ -6,6 +6,7 @@ another way.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 from quadrants.ir.builder import Builder
@@ -39,12 +40,13 @@ def run(module: Module, context: PassContext) -> None:
 
 
 def identity(combiner: str, type_: Type) -> float | int | bool:
-    """What combines with any value of a type to that value (for sums +0.0: only -0.0 + +0.0 is not -0.0)."""
+    """What combines with any value of a type to that value (for sums +0.0: only -0.0 + +0.0 is not -0.0; the minimum and
+    the maximum of NaN and a number are the number)."""
     scalar = scalar_of(type_)
-    if combiner == "min":
-        return float("inf") if scalar.is_float else scalar.maximum
-    if combiner == "max":
-        return float("-inf") if scalar.is_float else scalar.minimum
+    if combiner in ("min", "max"):
+        if scalar.is_float:
+            return math.nan
+        return scalar.maximum if combiner == "min" else scalar.minimum
     if combiner == "bit_and":
         return -1 if scalar.is_signed else scalar.maximum
     found = OPS[combiner].identity
@@ -191,7 +193,11 @@ class _Privatiser:
             for more in runs[1:]:
                 condition = behind.bit_and(condition, more)
             return condition
-        changed = behind.ne(result, behind.constant(identity(element.combiner, result.type), result.type))
+        start = identity(element.combiner, result.type)
+        if math.isnan(start):
+            changed = behind.eq(result, result)
+        else:
+            changed = behind.ne(result, behind.constant(start, result.type))
         return behind.reduce_or(changed) if shape_of(result.type) else changed
 
 

@@ -1,7 +1,6 @@
 """Reductions under conditions made unconditional, so that vector lanes can run them.
 
-`if c: s += x` becomes `s += x if c else 0`, and `if x > m: m = x` becomes `m = max(m, x)`: where an iteration does not
-take part it contributes what changes nothing.
+`if c: s += x` becomes `s += x if c else 0`: where an iteration does not take part it contributes what changes nothing.
 """
 
 from __future__ import annotations
@@ -13,8 +12,7 @@ from quadrants.ir.ops import OPS
 from quadrants.ir.types import MatrixType, ScalarType, Type, scalar_of
 from quadrants.passes.context import PassContext
 from quadrants.passes.nest import Nest
-from quadrants.passes.reductions import Chain, recognise
-from quadrants.passes.rewrite import replace_uses
+from quadrants.passes.reductions import recognise
 
 __all__ = ["run"]
 
@@ -74,23 +72,8 @@ class _Straightener:
         found = [chain for chain in chains if chain is not None and chain.combiner]
         if not found or not self.context.permit():
             return
-        if loop.attribute("parallel"):
-            for chain in found:
-                self._extremes(chain)
         self.versions = {value for chain in found for value in chain.values}
         self._block(loop.regions[0])
-
-    def _extremes(self, chain: Chain) -> None:
-        """Law: of a comparison's choice, the combiner gives the same (a NaN start is put back behind the loop)."""
-        for choice, version, other in chain.extremes:
-            step = Op(chain.combiner, (version, other), (version.type,), None, (), choice.location)
-            around = self.nest.parent[choice]
-            assert around is not None
-            block = next(region for region in around.regions if choice in region.ops)
-            block.ops[block.ops.index(choice)] = step
-            chain.values.add(step.results[0])
-            replace_uses(self.nest, choice.results[0], step.results[0])
-            self.nest.adopt([step], around)
 
     def _block(self, block: Block) -> None:
         """Takes the conditions out of a block, inner ones first."""

@@ -247,7 +247,7 @@ def _next_counters(task: TaskWriter, counters: list[str], bounds: list[tuple[str
 def _identity(kind: str, type_: ScalarType) -> str:
     if kind in ("min", "max"):
         if type_.is_float:
-            return literal(type_, math.inf if kind == "min" else -math.inf)
+            return literal(type_, math.nan)  # the minimum and the maximum of NaN and a number are the number
         return literal(type_, type_.maximum if kind == "min" else type_.minimum)
     value = {"add": 0, "mul": 1, "bit_and": -1, "bit_or": 0, "bit_xor": 0}[kind]
     return literal(type_, -0.0 if kind == "add" and type_.is_float else value)
