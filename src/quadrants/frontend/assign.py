@@ -18,7 +18,7 @@ from quadrants.frontend.elements import (
     swizzle_positions,
 )
 from quadrants.frontend.expressions import BINARY
-from quadrants.frontend.values import Array, Binding, Run, Sequence, Slot, Static
+from quadrants.frontend.values import Array, Binding, Nature, Run, Sequence, Slot, Static, nature_of
 from quadrants.ir.nodes import Value
 from quadrants.ir.types import Type, matrix_type, scalar_of, shape_of, with_scalar
 
@@ -168,6 +168,9 @@ def _array_or_value(walker: Walker, target: ast.Subscript | ast.Attribute) -> Bi
         root = root.value
     if type(base) is Array or (isinstance(root, ast.Name) and root.id in walker.env):
         return base
+    if isinstance(root, ast.Name) and walker.outer is not None and walker.outer.visible(root.id) is not None:
+        text = f'"{root.id}" belongs to the function around this one, which cannot be changed here'
+        raise walker.error(target, text, hint="return the new value, or define the function at the top of the file")
     raise walker.error(
         target, f"{numbers.describe(base)} cannot be assigned to by element", hint="bind it to a name first"
     )
@@ -215,6 +218,8 @@ def store_component(walker: Walker, place: Component, binding: Binding, node: as
             return
         owner = numbers.sequence_to_matrix(walker, owner, node)
     run = owner if isinstance(owner, Slot) else numbers.to_run(walker, owner, node)
+    if run.nature is Nature.COPY:
+        raise _copied(walker, ast.unparse(place.holder), node)
     type_ = run.element if isinstance(run, Slot) else run.type
     if not shape_of(type_):
         raise walker.error(node, f"{numbers.describe(owner)} has no elements", kind=QuadrantsTypeError)
@@ -228,7 +233,15 @@ def store_component(walker: Walker, place: Component, binding: Binding, node: as
     value = walker.builder.cast(run.value, scalar_of(type_))
     for indices, part in _placements(walker, type_, place, binding, node):
         value = walker.builder.emit("insert", value, part, *indices)
-    _hold(walker, place.holder, Run(value, weak))
+    _hold(walker, place.holder, Run(value, weak, nature_of(owner)))
+
+
+def _copied(walker: Walker, name: str, node: ast.AST) -> Exception:
+    return walker.error(
+        node,
+        f'"{name}" would be a part of an array in Python, which this changes; here it is a copy',
+        hint="assign to elements of the array itself, or make a value of it first: `w = 1 * w`",
+    )
 
 
 def _hold(walker: Walker, holder: ast.expr, binding: Binding) -> None:
@@ -315,6 +328,8 @@ def augmented(walker: Walker, node: ast.AugAssign) -> None:
         if type(owner) is Array and (owner.is_view or not owner.indexed):
             _update_view(walker, owner, node, kind, value)
             return
+        if type(owner) is Run and owner.nature is Nature.COPY:
+            raise _copied(walker, node.target.id, node)
         walker.bind(node.target.id, operators.binary(walker, kind, owner, value, node), node.target)
         return
     place = resolve(walker, node.target)

@@ -14,8 +14,19 @@ from quadrants.frontend import numbers, protocol
 from quadrants.frontend.assign import unpacked
 from quadrants.frontend.dispatch import evaluate
 from quadrants.frontend.local import inline_local
-from quadrants.frontend.scan import assigned_names, subtree
-from quadrants.frontend.values import Array, Binding, BoundMethod, Iteration, Run, Sequence, Slot, Static, is_number
+from quadrants.frontend.scan import assigned_names, bound_names, element_names, subtree, touched_names
+from quadrants.frontend.values import (
+    Array,
+    Binding,
+    BoundMethod,
+    Iteration,
+    Nature,
+    Run,
+    Sequence,
+    Slot,
+    Static,
+    is_number,
+)
 from quadrants.ir.nodes import Value
 from quadrants.ir.types import ScalarType, Type
 
@@ -308,16 +319,16 @@ def flatten(walker: Walker, binding: Binding, node: ast.AST, weak_numbers: bool)
         if is_number(value):
             if weak_numbers and type(value) is not bool:
                 run = numbers.to_run(walker, binding, node)
-                return ("run", run.type, True), [run.value]
+                return ("run", run.type, True, Nature.VALUE), [run.value]
             return ("number", type(value).__name__, repr(value)), []
         if isinstance(value, (str, type(None), tuple)) and _hashable(value):
             return ("object", type(value), value), []
         return ("identity", id(value), _Keep(value)), []
     if type(binding) is Run:
-        return ("run", binding.type, binding.weak), [binding.value]
+        return ("run", binding.type, binding.weak, binding.nature), [binding.value]
     if type(binding) is Slot:
         run = numbers.to_run(walker, binding, node)
-        return ("run", run.type, run.weak), [run.value]
+        return ("run", run.type, run.weak, binding.nature), [run.value]
     if type(binding) is Array:
         facts = (binding.kind, binding.domain, binding.offset, len(binding.prefix), binding.origin, binding.indexed)
         return ("array", binding.type, *facts), [binding.value, *binding.prefix]
@@ -359,7 +370,7 @@ def rebuild(binding: Binding, key: Any, values: Any) -> Binding:
     """The binding inside the callee: run-time parts from the iterator `values` (its parameters)."""
     kind = key[0]
     if kind == "run":
-        return Run(next(values), key[2])
+        return Run(next(values), key[2], key[3])
     if kind == "array":
         array: Any = binding
         value = next(values)
@@ -372,12 +383,14 @@ def rebuild(binding: Binding, key: Any, values: Any) -> Binding:
     return binding
 
 
-def written_templates(function_node: Any, names: list[str]) -> tuple[str, ...]:
-    """The template parameters that the function assigns: they come back to the caller."""
-    assigned = (
-        set(assigned_names(function_node.body, function_node)) if isinstance(function_node, ast.FunctionDef) else set()
-    )
-    return tuple(name for name in names if name in assigned)
+def written_templates(function_node: Any, templates: list[str], lists: list[str]) -> tuple[str, ...]:
+    """The parameters that come back to the caller: templates that the function assigns, and lists that it changes
+    (or functions that it calls may), unless it binds their names to something else."""
+    if not isinstance(function_node, ast.FunctionDef):
+        return ()
+    assigned = set(assigned_names(function_node.body, function_node))
+    changed = (element_names(function_node) | set(touched_names(function_node))) - bound_names(function_node)
+    return (*(name for name in templates if name in assigned), *(name for name in lists if name in changed))
 
 
 def value_types(values: list[Value]) -> tuple[Type, ...]:

@@ -23,7 +23,18 @@ from quadrants.frontend.merge import (
     value_facts,
 )
 from quadrants.frontend.scan import assigned_names, live_head, live_out, touched_names
-from quadrants.frontend.values import Array, Binding, Broken, Run, Sequence, Slot, Static
+from quadrants.frontend.values import (
+    Array,
+    Binding,
+    Broken,
+    Nature,
+    Run,
+    Sequence,
+    Slot,
+    Static,
+    common_nature,
+    nature_of,
+)
 from quadrants.frontend.walker import Exit, Loop
 from quadrants.ir.nodes import Block, Op, Value
 from quadrants.ir.types import Type
@@ -33,53 +44,71 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Carry",
+    "Findings",
     "bind_results",
     "carried_names",
     "close_exits",
     "initial_values",
     "is_carried",
+    "learns",
     "new_names",
-    "unsettled_names",
     "walk_body",
-    "widened_types",
 ]
+
+
+class Findings:
+    """What walks of a loop's body have found out about names, for the next walk: `types` of names that the loop carries
+    though nothing in front of it says so, or widens; `unsettled` names, whose bindings change from one iteration to the
+    next in a way that has no run-time value; `touched` names, that calls change; `copied` names, that may hold what in
+    Python is a part of an array."""
+
+    __slots__ = ("copied", "touched", "types", "unsettled")
+
+    def __init__(self) -> None:
+        self.types: dict[str, tuple[Type, bool]] = {}
+        self.unsettled: set[str] = set()
+        self.touched: set[str] = set()
+        self.copied: set[str] = set()
 
 
 class Carry:
     """The names that a loop carries: their types, and the values they enter with.
 
     Tuples, lists and views are carried part by part, each under a name of its own: `wholes` are these, outer ones first,
-    and `fixed` parts of them that have no run-time value and must stay the same. `unsettled`: names whose bindings
-    change from one iteration to the next in a way that has no run-time value; an iteration cannot read them (the only
-    one of a loop that does not go round can).
+    and `fixed` parts of them that have no run-time value and must stay the same. An iteration cannot read unsettled
+    names, but the only one of a loop that does not go round can.
     """
 
-    __slots__ = ("entries", "fixed", "goes_round", "names", "types", "unsettled", "wholes")
+    __slots__ = ("entries", "findings", "fixed", "goes_round", "names", "natures", "types", "wholes")
 
-    def __init__(self, unsettled: set[str], goes_round: bool) -> None:
+    def __init__(self, findings: Findings, goes_round: bool) -> None:
+        self.findings = findings
         self.goes_round = goes_round
         self.names: list[str] = []
         self.types: list[tuple[Type, bool]] = []
         self.entries: list[Binding] = []
         self.wholes: dict[str, Binding] = {}
         self.fixed: dict[str, Binding] = {}
-        self.unsettled = unsettled
+        self.natures: dict[str, Nature] = {}
 
     def add(self, name: str, binding: Binding, facts: tuple[Type, bool]) -> None:
         self.names.append(name)
         self.types.append(facts)
         self.entries.append(binding)
+        self.natures[name] = nature_of(binding)
 
     def enter(self, walker: Walker, values: Iterable[Value]) -> None:
         """Binds the names at the head of an iteration."""
         if self.goes_round:
-            walker.env.update({name: _unsettled(walker, name) for name in self.unsettled})
+            walker.env.update({name: _unsettled(walker, name) for name in self.findings.unsettled})
         for name, whole in self.wholes.items():
             walker.env[name] = Parts(whole, part_names(name, whole))
         walker.env.update(self.fixed)
         for name, value, (_, weak) in zip(self.names, values, self.types):
             value.name = name if name.isidentifier() else ""
-            walker.env[name] = Run(value, weak)
+            walker.env[name] = Run(
+                value, weak, Nature.COPY if name in self.findings.copied else self.natures.get(name, Nature.VALUE)
+            )
         rebuild_wholes(walker.env, list(self.wholes))
 
     def leave(self, exits: list[Exit]) -> set[str]:
@@ -109,20 +138,14 @@ def _unsettled(walker: Walker, name: str) -> Broken:
     )
 
 
-def carried_names(
-    walker: Walker,
-    node: ast.For | ast.While,
-    known: dict[str, tuple[Type, bool]],
-    targets: set[str],
-    flag: str,
-    unsettled: set[str],
-) -> Carry:
-    carry = Carry(unsettled, not getattr(node, "_runs_once", False))
+def carried_names(walker: Walker, node: ast.For | ast.While, findings: Findings, targets: set[str], flag: str) -> Carry:
+    known: dict[str, tuple[Type, bool] | None] = {**dict.fromkeys(findings.touched), **findings.types}
+    carry = Carry(findings, not getattr(node, "_runs_once", False))
     wanted = list(dict.fromkeys([*assigned_names(node.body, node), *((flag,) if flag else ()), *known]))
     live = live_head(node) | live_out(node)
     for name in wanted:
         binding = walker.env.get(name)
-        if binding is None or name in targets or name in unsettled:
+        if binding is None or name in targets or name in findings.unsettled:
             continue
         if name in live or name == flag or name in known:
             _carry(walker, carry, name, binding, known, node)
@@ -130,7 +153,12 @@ def carried_names(
 
 
 def _carry(
-    walker: Walker, carry: Carry, name: str, binding: Binding, known: dict[str, tuple[Type, bool]], node: ast.AST
+    walker: Walker,
+    carry: Carry,
+    name: str,
+    binding: Binding,
+    known: dict[str, tuple[Type, bool] | None],
+    node: ast.AST,
 ) -> None:
     if type(binding) is Sequence:
         binding = _carried_list(walker, name, binding, node)
@@ -152,6 +180,7 @@ def _carried_list(walker: Walker, name: str, binding: Sequence, node: ast.AST) -
             run = numbers.sequence_to_matrix(walker, binding, node)
         except QuadrantsSyntaxError:
             return binding
+        run.nature = Nature.LIST
         if name in walker.env:
             walker.env[name] = run
         return run
@@ -208,11 +237,11 @@ def _early_names(walker: Walker, loop: Loop) -> dict[str, tuple[Type, bool]]:
     return found
 
 
-def widened_types(
+def _widened_types(
     walker: Walker, carry: Carry, exits: list[Exit], env: Env, node: ast.For | ast.While
 ) -> dict[str, tuple[Type, bool]]:
     """The carried names whose values come back with another type than they entered with."""
-    changed = _changed_by_calls(walker, carry, exits, env, node)
+    changed: dict[str, tuple[Type, bool]] = {}
     for name, facts in zip(carry.names, carry.types):
         bindings: list[Binding] = [Run(Value(facts[0]), facts[1])]
         for exit_ in exits:
@@ -222,6 +251,7 @@ def widened_types(
             if type(found) is Sequence and found.is_list:
                 with walker.inside(exit_.block):
                     found = exit_.env[name] = numbers.sequence_to_matrix(walker, found, node)
+                    found.nature = Nature.LIST
             bindings.append(found)
         try:
             joined = unify(walker, bindings, node)
@@ -236,37 +266,49 @@ def widened_types(
     return changed
 
 
-def _changed_by_calls(
-    walker: Walker, carry: Carry, exits: list[Exit], env: Env, node: ast.For | ast.While
-) -> dict[str, tuple[Type, bool]]:
-    """Names that the body changes only through calls (by reference): the loop has to carry them, too."""
-    changed: dict[str, tuple[Type, bool]] = {}
-    for name in touched_names(node):
-        before = env.get(name)
-        if (
-            before is None
-            or name in carry.names
-            or type(before) in (Slot, Array)
-            or not is_carried(walker, before, node)
-        ):
-            continue
-        if any(name in exit_.env and not same_static(before, exit_.env[name]) for exit_ in exits):
-            changed[name] = value_facts(walker, before, node)
-    return changed
+def learns(
+    walker: Walker,
+    node: ast.For | ast.While,
+    carry: Carry,
+    exits: list[Exit],
+    env: Env,
+    early: dict[str, tuple[Type, bool]],
+    targets: set[str],
+) -> bool:
+    """Adds what a walk of the body has shown to the findings; whether there was something new: then the body has to be
+    walked again."""
+    findings = carry.findings
+    if early:
+        findings.types.update(early)
+        return True
+    unsettled, touched = _unsettled_names(walker, node, carry, exits, env, targets)
+    copied = {name for name in carry.names if any(nature_of(exit_.env.get(name)) is Nature.COPY for exit_ in exits)}
+    widened = {} if unsettled else _widened_types(walker, carry, exits, env, node)
+    found = bool(unsettled or touched or widened) or not copied <= findings.copied
+    findings.touched |= touched
+    findings.unsettled |= unsettled
+    findings.copied |= copied
+    findings.types.update(widened)
+    return found
 
 
-def unsettled_names(
+def _unsettled_names(
     walker: Walker, node: ast.For | ast.While, carry: Carry, exits: list[Exit], env: Env, targets: set[str]
-) -> set[str]:
+) -> tuple[set[str], set[str]]:
     """The names that the next iteration would read as what they were before the loop, though this one binds them to
-    something else that cannot be carried."""
-    found = carry.leave(exits)
+    something else that cannot be carried; and those that calls change, which can."""
+    found, touched = carry.leave(exits), set[str]()
     for name in dict.fromkeys([*assigned_names(node.body, node), *touched_names(node)]):
         if name in carry.names or name in carry.wholes or name in targets or name not in env:
             continue
         if name in live_head(node) and not _stays(env[name], name, exits):
-            found.add(name)
-    return found - carry.unsettled
+            by_call = name not in assigned_names(node.body, node) and _can_be_carried(walker, env[name], node)
+            (touched if by_call else found).add(name)
+    return found - carry.findings.unsettled, touched
+
+
+def _can_be_carried(walker: Walker, binding: Binding, node: ast.AST) -> bool:
+    return parts_of(binding) is not None or (type(binding) is not Slot and is_carried(walker, binding, node))
 
 
 def _stays(binding: Binding, name: str, exits: list[Exit]) -> bool:
@@ -350,7 +392,7 @@ def bind_results(
     walker.env.update(carry.fixed)
     for (name, (_, weak)), value in zip(names, op.results):
         value.name = name if name.isidentifier() else ""
-        walker.env[name] = Run(value, weak)
+        walker.env[name] = Run(value, weak, common_nature([*(exit_.env.get(name) for exit_ in exits), env.get(name)]))
         if name in walker.memory:
             walker.bind(name, walker.env[name], node)
     carried = {name for name, _ in names} | carry.wholes.keys()

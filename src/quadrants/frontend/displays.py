@@ -12,8 +12,9 @@ from quadrants.frontend.dispatch import evaluate, expression
 from quadrants.frontend.domains import static_items, static_product
 from quadrants.frontend.expressions import settled
 from quadrants.frontend.printing import formatted
-from quadrants.frontend.values import Binding, Iteration, Sequence, Static, all_static
+from quadrants.frontend.values import Array, Binding, Iteration, Run, Sequence, Slot, Static, all_static
 from quadrants.ir.nodes import Value
+from quadrants.ir.types import shape_of
 
 if TYPE_CHECKING:
     from quadrants.frontend.walker import Walker
@@ -58,7 +59,7 @@ def _comprehension(walker: Walker, node: ast.ListComp | ast.GeneratorExp) -> Bin
                 if (found := static_product(iterated) if iterated.kind == "ndrange" else None) is not None
                 else iterated
             )
-        found_items = static_items(walker, iterated, generator.iter)
+        found_items = static_items(walker, iterated, generator.iter) or _vector_items(walker, iterated, generator.iter)
         if found_items is None:
             raise walker.error(
                 generator.iter,
@@ -80,6 +81,15 @@ def _comprehension(walker: Walker, node: ast.ListComp | ast.GeneratorExp) -> Bin
     run(node.generators)
     walker.env = before
     return Sequence(items, is_list=True)
+
+
+def _vector_items(walker: Walker, iterated: Binding, node: ast.AST) -> list[Binding] | None:
+    """The elements of a vector or of a small part of an array."""
+    if type(iterated) is Array and iterated.indexed:
+        iterated = walker.load(iterated, node)
+    if type(iterated) is Slot or (type(iterated) is Run and shape_of(iterated.type)):
+        return unpacked(walker, iterated, node)
+    return None
 
 
 def _static_range(iteration: Iteration) -> Binding | None:

@@ -261,6 +261,12 @@ def _grouped_domain(walker: Walker, iteration: Iteration, node: ast.AST) -> Doma
     raise walker.error(node, "qd.grouped takes a field, an array or qd.ndrange(…)", found=numbers.describe(inner))
 
 
+def _item(walker: Walker, domain: Domain, counters: list[Value], node: ast.AST) -> Binding:
+    """What an iteration of a domain gives, as one thing."""
+    bindings = domain.bind(walker, counters, node)
+    return Sequence(bindings) if domain.spread else bindings[0]
+
+
 def _enumerate_domain(walker: Walker, iteration: Iteration, node: ast.AST) -> Domain:
     inner = _items_domain(walker, iteration.parts[0], node)
     start = walker.as_index(iteration.parts[1], node) if len(iteration.parts) > 1 else None
@@ -275,7 +281,7 @@ def _enumerate_domain(walker: Walker, iteration: Iteration, node: ast.AST) -> Do
         position = walker.builder.emit("sub", counters[0], inner.lows[0])
         if start is not None:
             position = walker.builder.emit("add", position, start)
-        return [Run(position, True), inner.bind(walker, counters, node)[0]]
+        return [Run(position, True), _item(walker, inner, counters, node)]
 
     return Domain(1, inner.lows, inner.highs, bind, spread=True, reads=inner.reads)
 
@@ -293,7 +299,7 @@ def _zip_domain(walker: Walker, iteration: Iteration, node: ast.AST) -> Domain:
 
     def bind(walker: Walker, counters: list[Value], node: ast.AST) -> list[Binding]:
         return [
-            domain.bind(walker, [walker.builder.emit("add", counters[0], domain.lows[0])], node)[0] for domain in inner
+            _item(walker, domain, [walker.builder.emit("add", counters[0], domain.lows[0])], node) for domain in inner
         ]
 
     return Domain(1, [builder.index(0)], [trips], bind, spread=True, reads=any(domain.reads for domain in inner))

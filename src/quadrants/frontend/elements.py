@@ -10,7 +10,7 @@ from quadrants.errors import QuadrantsIndexError, QuadrantsTypeError
 from quadrants.frontend import numbers, protocol
 from quadrants.frontend.dispatch import evaluate, expression
 from quadrants.frontend.domains import wrap
-from quadrants.frontend.values import Array, Binding, Iteration, Run, Sequence, Slot, Static, is_number
+from quadrants.frontend.values import Array, Binding, Iteration, Nature, Run, Sequence, Slot, Static, is_number
 from quadrants.ir.nodes import Value
 from quadrants.ir.types import matrix_type, scalar_of, shape_of
 
@@ -248,9 +248,9 @@ def _static_axis(walker: Walker, array: Array, axis: int, index: Binding, node: 
 def _sliced(walker: Walker, array: Array, indices: list[Binding], node: ast.AST) -> Binding:
     """Slices of the static axes of an element: `F[i][:, 0]`, `pos[i, :2]`."""
     first = next(position for position, index in enumerate(indices) if isinstance(index, SliceIndex))
-    return _matrix_element(
-        walker, walker.load(sliced_element(walker, array, indices[:first], node), node), indices[first:], node
-    )
+    whole = walker.load(sliced_element(walker, array, indices[:first], node), node)
+    part = _matrix_element(walker, whole, indices[first:], node)
+    return Run(part.value, part.weak, Nature.COPY if array.is_numpy else Nature.VALUE) if type(part) is Run else part
 
 
 def sliced_element(walker: Walker, array: Array, indices: list[Binding], node: ast.AST) -> Array:

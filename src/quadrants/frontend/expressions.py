@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from quadrants.errors import QuadrantsTypeError
 from quadrants.frontend import numbers, operators, protocol
 from quadrants.frontend.dispatch import evaluate, expression
-from quadrants.frontend.merge import NoUnion, convert_to, same_static, unify
-from quadrants.frontend.values import Array, Binding, Run, Sequence, Static, is_number
+from quadrants.frontend.merge import NoUnion, Path, convert_to, have_one_form, meet, same_static, unify
+from quadrants.frontend.values import Array, Binding, Run, Sequence, Static, common_nature, is_number
 from quadrants.frontend.walker import Unknown
 from quadrants.ir.nodes import Block, Op, Value
 from quadrants.ir.ops import is_pure
@@ -227,20 +227,12 @@ def _lazy(walker: Walker, test: Run, yes: ast.expr | Binding, no: ast.expr | Bin
         for block in blocks:
             walker.splice(block)
         return bindings[0]
-    if (
-        type(bindings[0]) is Sequence
-        and type(bindings[1]) is Sequence
-        and len(bindings[0].items) == len(bindings[1].items)
-    ):
-        for block in blocks:
-            walker.splice(block)
-        return Sequence(
-            [
-                _choose(walker, test, [Block(), Block()], [a, b], node)
-                for a, b in zip(bindings[0].items, bindings[1].items)
-            ]
-        )
-    return _choose(walker, test, blocks, bindings, node)
+    if have_one_form(bindings):
+        paths = [Path(block, dict(env)) for block in blocks]
+        return meet(walker, test, paths, bindings, node, walker.builder.location)
+    chosen = _choose(walker, test, blocks, bindings, node)
+    chosen.nature = common_nature(bindings)
+    return chosen
 
 
 def _choose(walker: Walker, test: Run, blocks: list[Block], bindings: list[Binding], node: ast.expr) -> Run:

@@ -15,7 +15,7 @@ from quadrants.frontend.dispatch import evaluate
 from quadrants.frontend.returns import Result, settle_returns
 from quadrants.frontend.source import FunctionSource, function_source, place
 from quadrants.frontend.statements import function_body, record_return
-from quadrants.frontend.values import Array, Binding, Run, Slot, Static
+from quadrants.frontend.values import Array, Binding, Run, Slot, Static, is_list
 from quadrants.frontend.walker import Restart, Unknown, Walker
 from quadrants.ir.nodes import Function, Op, Value
 from quadrants.ir.types import i64, matrix_type
@@ -91,7 +91,11 @@ def call_callee(walker: Walker, callee: Callee, bound: Bound, node: ast.AST) -> 
         name: (_converted(walker, callee, name, binding, node), syntax) for name, (binding, syntax) in bound.items()
     }
     running = compilation.running.get(callee.identity, 0) > 0
-    parts = {name: flatten(walker, binding, node, running) for name, (binding, _) in converted.items()}
+    lists = [name for name, (binding, _) in converted.items() if is_list(binding)]
+    changed = written_templates(callee.source.node, [], lists)
+    parts = {
+        name: flatten(walker, binding, node, running or name in changed) for name, (binding, _) in converted.items()
+    }
     key = (callee.identity, tuple((name, part[0]) for name, part in parts.items()))
     specialisation = compilation.functions.get(key)
     if specialisation is None:
@@ -185,7 +189,8 @@ def _walk_function(
         and (wish := callee.annotations.get(name)) is not None
         and wish.kind == "template"
     ]
-    walker.template_names = specialisation.templates = written_templates(source.node, templates)
+    lists = [name for name, binding in bindings.items() if is_list(binding) and name not in templates]
+    walker.template_names = specialisation.templates = written_templates(source.node, templates, lists)
     outer_incomplete, compilation.incomplete = compilation.incomplete, False
     try:
         for name, binding in bindings.items():

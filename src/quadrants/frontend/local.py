@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from quadrants.frontend import numbers
 from quadrants.frontend.dispatch import evaluate, walk
-from quadrants.frontend.merge import Path, append_yield, merge_names, rebuild_wholes, same_static
+from quadrants.frontend.merge import Path, meet
 from quadrants.frontend.scan import (
     all_assigned,
     annotate_liveness,
@@ -17,9 +17,9 @@ from quadrants.frontend.scan import (
     names_in,
 )
 from quadrants.frontend.source import FunctionSource
-from quadrants.frontend.values import Binding, Run, Static
+from quadrants.frontend.values import Binding, Static, is_list
 from quadrants.frontend.walker import Walker as WalkerClass
-from quadrants.ir.nodes import Block, Location, Op
+from quadrants.ir.nodes import Block
 
 if TYPE_CHECKING:
     from quadrants.frontend.walker import Walker
@@ -39,6 +39,7 @@ def inline_local(
     """The value of a call of a nested function."""
     if isinstance(definition, ast.FunctionDef) and _returns_from_loop(definition.body):
         return _called_function(walker, definition, owner, arguments, node)
+    _check_lists(walker, definition, arguments, node)
     inner = _inner_walker(walker, definition, owner, node)
     for name, binding in arguments.items():
         inner.bind(name, binding, node)
@@ -47,6 +48,22 @@ def inline_local(
     annotate_liveness(definition)
     result = _tail(inner, definition.body, definition)
     return Static(None) if result is None else result
+
+
+def _check_lists(
+    walker: Walker, definition: ast.FunctionDef | ast.Lambda, arguments: dict[str, Binding], node: ast.AST
+) -> None:
+    """A list that a nested function is given is its own: it cannot change the caller's."""
+    from quadrants.frontend.calls import written_templates
+
+    lists = [name for name, binding in arguments.items() if is_list(binding)]
+    changed = written_templates(definition, [], lists)
+    if changed:
+        raise walker.error(
+            node,
+            f'the nested function changes the list "{changed[0]}" that it is given',
+            hint="define it at the top of the file: there, lists are passed by reference",
+        )
 
 
 def _returns_from_loop(statements: list[ast.stmt]) -> bool:
@@ -144,27 +161,4 @@ def _tail_if(walker: Walker, node: ast.If, rest: list[ast.stmt], definition: ast
         results.append(Static(None) if found is None else found)
         paths.append(path)
     walker.env = env
-    return _meet(walker, condition, paths, results, node, location)
-
-
-def _meet(
-    walker: Walker, condition: Run, paths: list[Path], results: list[Binding], node: ast.If, location: Location | None
-) -> Binding:
-    if same_static(*results):
-        merged = []
-    else:
-        for path, result in zip(paths, results):
-            path.env["$value"] = result
-        merged = merge_names(walker, ["$value"], paths, node)
-    for position, path in enumerate(paths):
-        append_yield(path.block, [entry[1][position] for entry in merged])
-    types = tuple(entry[2] for entry in merged)
-    op = Op("if", (condition.value,), types, {"types": types}, tuple(path.block for path in paths), location)
-    walker.builder.block.ops.append(op)
-    if not merged:
-        return results[0]
-    env = dict(paths[0].env)
-    for (name, _, _, weak), value in zip(merged, op.results):
-        env[name] = Run(value, weak)
-    rebuild_wholes(env, ["$value"])
-    return env["$value"]
+    return meet(walker, condition, paths, results, node, location)

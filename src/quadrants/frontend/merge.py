@@ -10,7 +10,7 @@ from quadrants.frontend import numbers, protocol
 from quadrants.frontend.scan import last_assignment
 from quadrants.frontend.source import place as location_of
 from quadrants.frontend.source import source_location
-from quadrants.frontend.values import Array, Binding, Broken, Run, Sequence, Slot, Static, is_number
+from quadrants.frontend.values import Array, Binding, Broken, Run, Sequence, Slot, Static, common_nature, is_number
 from quadrants.ir.nodes import Block, Location, Op, Value
 from quadrants.ir.types import ScalarType, Type, matrix_type, scalar_of, shape_of, u1
 
@@ -22,6 +22,7 @@ __all__ = [
     "Parts",
     "Path",
     "have_one_form",
+    "meet",
     "merge_names",
     "part_names",
     "parts_of",
@@ -110,12 +111,13 @@ def settle(paths: list[Path], name: str, binding: Binding) -> None:
 
 def _no_meeting(walker: Walker, name: str, reason: str, node: ast.AST) -> Any:
     """The error of a name that two paths bind to different kinds of things: it names the lines that bind it."""
+    what = "the result has no single type" if name.startswith("$value") else f'"{name}" has no single type here'
     places = [place for place in _assignments(walker, name, node) if place is not None]
 
     def explain(at: ast.AST) -> Exception:
         return QuadrantsTypeError.at(
             source_location(location_of(walker.file, at)),
-            f'"{name}" has no single type here: the paths that meet bind it to {reason}',
+            f"{what}: the paths that meet bind it to {reason}",
             "use different names, or bring both to one kind",
             notes=[(place, "assigned here") for place in places],
         )
@@ -211,6 +213,28 @@ def rebuild_wholes(env: Env, names: Any) -> None:
         if type(binding) is Parts:
             rebuild_wholes(env, binding.names)
             env[name] = whole_of(binding.whole, [env.pop(part) for part in binding.names])
+
+
+def meet(
+    walker: Walker, condition: Run, paths: list[Path], results: list[Binding], node: ast.AST, location: Location | None
+) -> Binding:
+    """The one of two results that `condition` says, as an `if` with the paths' blocks."""
+    for path, result in zip(paths, results):
+        path.env["$value"] = result
+    merged = merge_names(walker, ["$value"], paths, node)
+    for position, path in enumerate(paths):
+        append_yield(path.block, [entry[1][position] for entry in merged])
+    types = tuple(entry[2] for entry in merged)
+    op = Op("if", (condition.value,), types, {"types": types}, tuple(path.block for path in paths), location)
+    walker.builder.block.ops.append(op)
+    env = dict(paths[0].env)
+    for (name, _, _, weak), value in zip(merged, op.results):
+        env[name] = Run(value, weak, common_nature(path.env.get(name) for path in paths))
+    rebuild_wholes(env, ["$value"])
+    found = env["$value"]
+    if type(found) is Broken:
+        raise found.explain(node)
+    return found
 
 
 class NoUnion(Exception):

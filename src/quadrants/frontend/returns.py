@@ -91,12 +91,13 @@ def settle_returns(walker: Walker, wish: protocol.Annotation | None, harden: boo
         shape = _annotated(walker, shape, wish)
     if harden:
         shape = _hardened(walker, shape)
+    given_back = [_given_back(walker, entry) for entry in reached]
     templates = tuple(
-        _shape(walker, [entry[2][position] for entry in reached], node)
+        _shape(walker, [values[position] for values in given_back], node)
         for position in range(len(walker.template_names))
     )
     result = Result(shape, templates)
-    for (block, _, template_values, at), binding in zip(reached, bindings):
+    for (block, _, _, at), binding, template_values in zip(reached, bindings, given_back):
         with walker.inside(block):
             walker.builder.location = None
             if at is not None:
@@ -138,6 +139,13 @@ def _valued(walker: Walker, entry: Any) -> Binding:
     block, binding, _, at = entry
     with walker.inside(block):
         return _read(walker, binding, at)
+
+
+def _given_back(walker: Walker, entry: Any) -> list[Binding]:
+    """The template parameters as they are where the return stands."""
+    block, _, templates, at = entry
+    with walker.inside(block):
+        return [_read(walker, binding, at) for binding in templates]
 
 
 def _read(walker: Walker, binding: Binding, at: Any) -> Binding:

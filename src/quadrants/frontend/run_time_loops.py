@@ -10,14 +10,14 @@ from quadrants.frontend import numbers
 from quadrants.frontend.assign import assign
 from quadrants.frontend.carried import (
     Carry,
+    Findings,
     bind_results,
     carried_names,
     close_exits,
     initial_values,
+    learns,
     new_names,
-    unsettled_names,
     walk_body,
-    widened_types,
 )
 from quadrants.frontend.dispatch import evaluate, statement, walk
 from quadrants.frontend.domains import Domain
@@ -33,7 +33,7 @@ from quadrants.frontend.statements import close_branches, record_unreachable
 from quadrants.frontend.values import Binding, Run, Sequence, Static
 from quadrants.frontend.walker import Exit
 from quadrants.ir.nodes import Block, Op
-from quadrants.ir.types import Type, i64
+from quadrants.ir.types import i64
 
 if TYPE_CHECKING:
     from quadrants.frontend.walker import Walker
@@ -74,23 +74,18 @@ def if_run(walker: Walker, node: ast.If, condition: Run, walk: Any) -> bool:
 def run_time_for(walker: Walker, node: ast.For, domain: Domain, config: dict[str, Any], flag: str) -> bool:
     location = walker.builder.location
     targets = target_names(node.target)
-    known: dict[str, tuple[Type, bool]] = {}
-    unsettled: set[str] = set()
+    findings = Findings()
     returns = len(walker.returns)
     while True:
         del walker.returns[returns:]
-        carry = carried_names(walker, node, known, targets, flag, unsettled)
+        carry = carried_names(walker, node, findings, targets, flag)
         inits = initial_values(walker, carry, node)
         body = Block((i64,) * domain.rank + tuple(type_ for type_, _ in carry.types))
         exits, env, early = walk_body(
             walker, node, body, carry, domain.rank, flag, lambda body=body: _bind_targets(walker, node, domain, body)
         )
-        changed = set() if early else unsettled_names(walker, node, carry, exits, env, targets)
-        unsettled |= changed
-        widened = early or (not changed and widened_types(walker, carry, exits, env, node)) or {}
-        if not (widened or changed):
+        if not learns(walker, node, carry, exits, env, early, targets):
             break
-        known.update(widened)
     # A target that the body assigns, or that `break` leaves behind, leaves the loop as any other name does.
     breaks = any(exit_.kind == "break" for exit_ in exits)
     escaping = targets if breaks else targets & set(assigned_names(node.body, node))
@@ -201,12 +196,11 @@ def _endless(walker: Walker, node: ast.While, flag: str) -> bool:
 
 def _run_time_while(walker: Walker, node: ast.While, flag: str) -> bool:
     location = walker.builder.location
-    known: dict[str, tuple[Type, bool]] = {}
-    unsettled: set[str] = set()
+    findings = Findings()
     returns = len(walker.returns)
     while True:
         del walker.returns[returns:]
-        carry = carried_names(walker, node, known, set(), flag, unsettled)
+        carry = carried_names(walker, node, findings, set(), flag)
         inits = initial_values(walker, carry, node)
         types = tuple(type_ for type_, _ in carry.types)
         condition = Block(types)
@@ -215,12 +209,8 @@ def _run_time_while(walker: Walker, node: ast.While, flag: str) -> bool:
             return False
         body = Block(types)
         exits, env, early = walk_body(walker, node, body, carry, 0, flag, None)
-        changed = set() if early else unsettled_names(walker, node, carry, exits, env, set())
-        unsettled |= changed
-        widened = early or (not changed and widened_types(walker, carry, exits, env, node)) or {}
-        if not (widened or changed):
+        if not learns(walker, node, carry, exits, env, early, set()):
             break
-        known.update(widened)
     extra = new_names(walker, node, carry, exits, env, set())
     for name, type_, _ in extra:
         body.add_argument(type_, name)

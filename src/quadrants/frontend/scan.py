@@ -10,7 +10,9 @@ __all__ = [
     "all_assigned",
     "annotate_liveness",
     "assigned_names",
+    "bound_names",
     "contains_return",
+    "element_names",
     "last_assignment",
     "leaves",
     "live_head",
@@ -74,20 +76,40 @@ class _Facts:
     __slots__ = ("assigned", "indexed", "loads", "returns", "static", "touched")
 
     def __init__(self) -> None:
-        self.assigned: dict[str, None] = {}
-        self.touched: dict[str, None] = {}
+        # There is one of these a statement: what most have nothing of is None until there is something.
+        self.assigned: dict[str, None] | None = None
+        self.touched: dict[str, None] | None = None
         self.loads: set[str] = set()
-        self.indexed: list[tuple[str, list[str]]] = []
-        self.static: set[str] = set()
+        self.indexed: list[tuple[str, list[str]]] | None = None
+        self.static: set[str] | None = None
         self.returns = False
 
+    def assign(self, name: str) -> None:
+        self.assigned = self.assigned or {}
+        self.assigned[name] = None
+
+    def touch(self, name: str) -> None:
+        self.touched = self.touched or {}
+        self.touched[name] = None
+
+    def index(self, base: str, indices: list[str]) -> None:
+        self.indexed = self.indexed or []
+        self.indexed.append((base, indices))
+
     def include(self, other: _Facts) -> None:
-        self.assigned.update(other.assigned)
-        self.touched.update(other.touched)
         self.loads |= other.loads
-        self.indexed += other.indexed
-        self.static |= other.static
         self.returns |= other.returns
+        if other.assigned:
+            self.assigned = self.assigned or {}
+            self.assigned.update(other.assigned)
+        if other.touched:
+            self.touched = self.touched or {}
+            self.touched.update(other.touched)
+        if other.indexed:
+            self.indexed = self.indexed or []
+            self.indexed += other.indexed
+        if other.static:
+            self.static = (self.static or set()) | other.static
 
 
 def _facts(node: Any) -> _Facts:
@@ -125,7 +147,7 @@ def _visit_name(node: ast.Name, found: _Facts, nested: bool) -> None:
     if type(node.ctx) is ast.Load:
         found.loads.add(node.id)
     elif not nested:
-        found.assigned[node.id] = None
+        found.assign(node.id)
 
 
 def _visit_constant(node: ast.Constant, found: _Facts, nested: bool) -> None:
@@ -148,9 +170,9 @@ def _look_element(node: ast.Subscript | ast.Attribute, found: _Facts, nested: bo
     if type(node.ctx) is ast.Store:
         base = _base_name(node)
         if base and not nested:
-            found.assigned[base] = None
+            found.assign(base)
         if type(node) is ast.Subscript and type(node.value) is ast.Name:
-            found.indexed.append((node.value.id, _names(node.slice)))
+            found.index(node.value.id, _names(node.slice))
     return nested
 
 
@@ -158,14 +180,14 @@ def _look_call(node: ast.Call, found: _Facts, nested: bool) -> bool:
     for argument in node.args:
         base = _base_name(argument)
         if base:
-            found.touched[base] = None
+            found.touch(base)
     if type(node.func) is ast.Attribute:
         base = _base_name(node.func)
         if base:
-            found.touched[base] = None
+            found.touch(base)
         target = node.args[0] if node.args else None
         if node.func.attr.startswith("atomic_") and type(target) is ast.Subscript and type(target.value) is ast.Name:
-            found.indexed.append((target.value.id, _names(target.slice)))
+            found.index(target.value.id, _names(target.slice))
     return nested
 
 
@@ -177,7 +199,7 @@ def _look_update(node: ast.AugAssign, found: _Facts, nested: bool) -> bool:
 
 def _look_loop(node: ast.For, found: _Facts, nested: bool) -> bool:
     if _is_static_call(node.iter):
-        found.static.update(_names(node.target))
+        found.static = (found.static or set()).union(_names(node.target))
     return nested
 
 
@@ -188,7 +210,7 @@ def _look_return(node: ast.Return, found: _Facts, nested: bool) -> bool:
 
 def _look_definition(node: ast.FunctionDef, found: _Facts, nested: bool) -> bool:
     if not nested:
-        found.assigned[node.name] = None
+        found.assign(node.name)
     return True
 
 
@@ -219,7 +241,7 @@ def assigned_names(statements: Iterable[ast.stmt], owner: ast.AST) -> tuple[str,
     if known is None:
         found: dict[str, None] = {}
         for statement in statements:
-            found.update(_facts(statement).assigned)
+            found.update(_facts(statement).assigned or {})
         known = tuple(found)
         setattr(owner, key, known)
     return known
@@ -227,7 +249,7 @@ def assigned_names(statements: Iterable[ast.stmt], owner: ast.AST) -> tuple[str,
 
 def touched_names(node: ast.AST) -> tuple[str, ...]:
     """Names that calls within the node may change: templates passed by reference, targets of atomics and of `fill`."""
-    return tuple(_facts(node).touched)
+    return tuple(_facts(node).touched or ())
 
 
 def _base_name(node: ast.AST) -> str | None:
@@ -276,9 +298,30 @@ def memory_names(function: Any) -> frozenset[str]:
         found = _Facts()
         for statement in function.body if isinstance(function, ast.FunctionDef) else [function.body]:
             found.include(_facts(statement))
-        known = frozenset([base for base, index in found.indexed if not found.static.issuperset(index)])
+        static = found.static or set()
+        known = frozenset([base for base, index in found.indexed or () if not static.issuperset(index)])
         notes: Any = function
         notes._memory_names = known
+    return known
+
+
+def element_names(function: ast.AST) -> frozenset[str]:
+    """Local names whose elements are assigned."""
+    return frozenset([base for base, _ in _facts(function).indexed or ()])
+
+
+def bound_names(function: ast.FunctionDef) -> frozenset[str]:
+    """Names that assignments and loops in the function bind as a whole."""
+    known = getattr(function, "_bound_names", None)
+    if known is None:
+        known = frozenset(
+            [
+                child.id
+                for child in subtree(function)
+                if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store)
+            ]
+        )
+        function._bound_names = known  # type: ignore[attr-defined]
     return known
 
 

@@ -12,8 +12,8 @@ from quadrants.frontend.dispatch import evaluate, register_branch, statement, wa
 from quadrants.frontend.displays import expression_text
 from quadrants.frontend.merge import Path, append_yield, merge_names, rebuild_wholes
 from quadrants.frontend.returns import UNREACHABLE
-from quadrants.frontend.scan import assigned_names, touched_names
-from quadrants.frontend.values import Binding, Run, Static
+from quadrants.frontend.scan import assigned_names, element_names, touched_names
+from quadrants.frontend.values import Binding, Run, Static, common_nature, is_list
 from quadrants.frontend.walker import Exit
 from quadrants.ir.nodes import Block, Op
 
@@ -59,9 +59,23 @@ def _pass(walker: Walker, node: ast.Pass) -> bool:
 @statement(ast.Assign)
 def _assign(walker: Walker, node: ast.Assign) -> bool:
     binding = evaluate(walker, node.value)
+    if isinstance(node.value, ast.Name) and is_list(binding):
+        _check_second_name(walker, node, node.value.id)
     for target in node.targets:
         assign(walker, target, binding)
     return False
+
+
+def _check_second_name(walker: Walker, node: ast.Assign, name: str) -> None:
+    """A list with two names is no trouble as long as none of them changes it."""
+    changed = element_names(walker.node)
+    for target in node.targets:
+        if isinstance(target, ast.Name) and target.id != name and (target.id in changed or name in changed):
+            raise walker.error(
+                node,
+                f'"{target.id}" and "{name}" would be one list, which changes under one of its names',
+                hint=f"make a list of its own: `{target.id} = list({name})`",
+            )
 
 
 @statement(ast.AnnAssign)
@@ -224,7 +238,7 @@ def close_branches(
             if name not in open_paths[1].env:
                 walker.env.pop(name, None)
         for (name, _, _, weak), value in zip(merged, op.results):
-            walker.env[name] = Run(value, weak)
+            walker.env[name] = Run(value, weak, common_nature(path.env.get(name) for path in open_paths))
             value.name = name if name.isidentifier() else ""
         rebuild_wholes(walker.env, names)
         _back_to_memory(walker, [entry[0] for entry in merged], node)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+import enum
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from quadrants.ir.nodes import Value
@@ -15,13 +16,17 @@ __all__ = [
     "Broken",
     "Formatted",
     "Iteration",
+    "Nature",
     "Run",
     "Sequence",
     "Slot",
     "Static",
     "all_sequences",
     "all_static",
+    "common_nature",
+    "is_list",
     "is_number",
+    "nature_of",
 ]
 
 
@@ -40,14 +45,27 @@ class Static(Binding):
         self.value = value
 
 
+class Nature(enum.Enum):
+    """What a run-time value would be in Python, which says who sees it change in place.
+
+    VALUE: a number, vector or matrix of its own. COPY: it holds, or may hold, what in Python is a part of an array: it
+    cannot be changed in place. LIST: a list of numbers; a function that is given one changes the caller's.
+    """
+
+    VALUE = 0
+    COPY = 1
+    LIST = 2
+
+
 class Run(Binding):
     """A scalar or matrix computed at run time; `weak` ones take the other operand's type."""
 
-    __slots__ = ("value", "weak")
+    __slots__ = ("nature", "value", "weak")
 
-    def __init__(self, value: Value, weak: bool = False) -> None:
+    def __init__(self, value: Value, weak: bool = False, nature: Nature = Nature.VALUE) -> None:
         self.value = value
         self.weak = weak
+        self.nature = nature
 
     @property
     def type(self) -> Type:
@@ -57,10 +75,11 @@ class Run(Binding):
 class Slot(Binding):
     """A local matrix that lives in private memory because it is indexed at run time."""
 
-    __slots__ = ("element", "memory", "weak")
+    __slots__ = ("element", "memory", "nature", "weak")
 
-    def __init__(self, memory: Value, element: MatrixType, weak: bool) -> None:
+    def __init__(self, memory: Value, element: MatrixType, weak: bool, nature: Nature) -> None:
         self.memory = memory
+        self.nature = nature
         self.element = element
         self.weak = weak
 
@@ -172,6 +191,26 @@ class Formatted(Binding):
 
     def __init__(self, parts: list[Any]) -> None:
         self.parts = parts
+
+
+def is_list(binding: Binding) -> bool:
+    """Whether the binding is a list in Python, whatever holds it here."""
+    return binding.is_list if type(binding) is Sequence else nature_of(binding) is Nature.LIST
+
+
+def nature_of(binding: Binding | None) -> Nature:
+    """What a value made of the binding is."""
+    if type(binding) is Run or type(binding) is Slot:
+        return binding.nature
+    if type(binding) is Sequence:
+        return Nature.LIST if binding.is_list else Nature.VALUE
+    return Nature.COPY if type(binding) is Array and binding.is_view else Nature.VALUE
+
+
+def common_nature(bindings: Iterable[Binding | None]) -> Nature:
+    """What a value is that may be any of the bindings."""
+    found = {nature_of(binding) for binding in bindings if binding is not None}
+    return Nature.COPY if Nature.COPY in found else Nature.LIST if found == {Nature.LIST} else Nature.VALUE
 
 
 def all_static(bindings: Collection[Binding]) -> list[Static] | None:

@@ -13,7 +13,7 @@ from quadrants.errors import QuadrantsCompilationError, QuadrantsNameError, Quad
 from quadrants.frontend import numbers, protocol
 from quadrants.frontend.scan import annotate_liveness, assigned_names, memory_names
 from quadrants.frontend.source import FunctionSource, place, source_location
-from quadrants.frontend.values import Array, Binding, Broken, Run, Sequence, Slot, Static
+from quadrants.frontend.values import Array, Binding, Broken, Nature, Run, Sequence, Slot, Static, nature_of
 from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Block, Function, Op, Value
 from quadrants.ir.types import MatrixType, ScalarType, Type, element_type, i64, scalar_of
@@ -233,6 +233,8 @@ class Walker:
             return binding
         if type(binding) is Sequence and not binding.is_list:
             return binding
+        if nature_of(binding) is Nature.COPY:
+            return binding
         if type(binding) is Array or (type(binding) is Static and protocol.matrix_constant(binding.value) is None):
             return binding
         run = numbers.to_run(self, binding, node)
@@ -246,12 +248,13 @@ class Walker:
         known = self.env.get(name)
         type_ = value.type
         assert type(type_) is MatrixType
-        if type(known) is Slot and known.element is type_ and known.weak == weak:
+        nature = nature_of(binding)
+        if type(known) is Slot and (known.element, known.weak, known.nature) == (type_, weak, nature):
             slot = known
         else:
             memory = self.builder.emit("slot", type=type_)
             memory.name = name
-            slot = Slot(memory, type_, weak)
+            slot = Slot(memory, type_, weak, nature)
         self.builder.op("store", value, slot.memory)
         return slot
 

@@ -1,0 +1,186 @@
+"""Lists of numbers: a function that is given one changes the caller's, as in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import quadrants as qd
+from quadrants.evidence.programs import TargetExecutor
+
+
+def same_as_python(executor: TargetExecutor, function: Callable[..., Any], *arguments: Any) -> None:
+    """The kernel leaves the arrays as the plain function does."""
+    plain = [argument.copy() if isinstance(argument, np.ndarray) else argument for argument in arguments]
+    executor.initialise(qd)
+    qd.kernel(function)(*arguments)
+    function(*plain)
+    for ours, theirs in zip(arguments, plain):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-12)
+
+
+def push(stack, top, x):
+    stack[top] = x
+    return top + 1
+
+
+def pop(stack, top):
+    return stack[top - 1], top - 1
+
+
+def test_a_stack_with_helpers(executor: TargetExecutor) -> None:
+    def sums(out):
+        for i in range(len(out)):
+            stack = [0] * 8
+            top = 0
+            for j in range(i + 1):
+                top = push(stack, top, j * j)
+            s = 0
+            while top > 0:
+                x, top = pop(stack, top)
+                s += x * top
+            out[i] = s
+
+    same_as_python(executor, sums, np.zeros(6))
+
+
+def exchange(values, i, j):
+    values[i], values[j] = values[j], values[i]
+
+
+def sort(values):
+    for _ in range(len(values)):
+        for j in range(len(values) - 1):
+            if values[j] > values[j + 1]:
+                exchange(values, j, j + 1)
+
+
+def test_functions_that_pass_a_list_on(executor: TargetExecutor) -> None:
+    def sorted_triples(a, out):
+        for i in range(len(out)):
+            triple = [a[i], a[i + 1], a[i + 2]]
+            sort(triple)
+            out[i] = triple[0] + 10 * triple[1] + 100 * triple[2]
+
+    same_as_python(executor, sorted_triples, np.random.default_rng(0).random(8), np.zeros(6))
+
+
+def with_own_list(values):
+    values = [x + 1 for x in values]
+    values[0] = 100
+    return values[0] + values[1]
+
+
+def test_a_list_of_its_own(executor: TargetExecutor) -> None:
+    def sums(out):
+        for i in range(len(out)):
+            pair = [i, 2 * i]
+            out[i] = with_own_list(pair) + pair[0]
+
+    same_as_python(executor, sums, np.zeros(4))
+
+
+def scaled(v, factor):
+    v[0] *= factor
+    return v
+
+
+def test_vectors_are_values(executor: TargetExecutor) -> None:
+    executor.initialise(qd)
+
+    @qd.kernel
+    def both(out: qd.types.ndarray()):
+        v = qd.Vector([1.0, 2.0])
+        w = scaled(v, 3.0)
+        out[0] = v[0]
+        out[1] = w[0]
+
+    out = np.zeros(2)
+    both(out)
+    assert out.tolist() == [1.0, 3.0]
+
+
+@qd.func
+def set_element(v: qd.template(), i: int, x: float):
+    v[i] = x
+
+
+def test_templates_that_are_changed_at_an_index_of_run_time(executor: TargetExecutor) -> None:
+    executor.initialise(qd)
+
+    @qd.kernel
+    def fill(out: qd.types.ndarray()):
+        v = qd.Vector([0.0, 0.0, 0.0])
+        for i in range(3):
+            set_element(v, i, i + 1.0)
+        for i in range(3):
+            out[i] = v[i]
+
+    out = np.zeros(3)
+    fill(out)
+    assert out.tolist() == [1.0, 2.0, 3.0]
+
+
+def test_elements_of_small_rows_in_comprehensions(executor: TargetExecutor) -> None:
+    def norms(rows, out):
+        for i in range(len(rows)):
+            out[i] = sum(x * x for x in rows[i]) + max(abs(x - 5) for x in rows[i]) + any(x > 8 for x in rows[i])
+
+    same_as_python(executor, norms, np.arange(12.0).reshape(4, 3), np.zeros(4))
+
+
+def test_pairs_that_are_counted(executor: TargetExecutor) -> None:
+    def differences(a, b):
+        for i, (x, y) in enumerate(zip(a, b)):
+            a[i] = x - 2 * y
+
+    same_as_python(executor, differences, np.arange(5.0), np.arange(5.0))
+
+
+def test_two_names_for_one_list_are_refused() -> None:
+    @qd.kernel
+    def alias(out):
+        first = [0, 1]
+        second = first
+        second[0] = 5
+        out[0] = first[0]
+
+    with pytest.raises(qd.QuadrantsCompilationError, match='"second" and "first" would be one list'):
+        alias(np.zeros(1))
+
+
+def test_a_list_that_a_nested_function_changes_is_refused() -> None:
+    @qd.kernel
+    def nested(out):
+        pair = [0, 1]
+
+        def put(values, x):
+            values[0] = x
+
+        put(pair, 7)
+        out[0] = pair[0]
+
+    with pytest.raises(qd.QuadrantsCompilationError, match='changes the list "values" that it is given'):
+        nested(np.zeros(1))
+
+
+def test_copies_of_parts_of_arrays_are_not_changed_in_place() -> None:
+    @qd.kernel
+    def of_two(a, b):
+        for i in range(2):
+            row = a[i] if i == 0 else b[i]
+            row *= 0.5
+
+    @qd.kernel
+    def slice_of_row(a, b):
+        for i in range(2):
+            row = a[i, :2]
+            for j in range(2):
+                row[j] = b[i, j]
+
+    for kernel, line in ((of_two, "row [*]= 0.5"), (slice_of_row, r"row\[j\] = ")):
+        with pytest.raises(qd.QuadrantsCompilationError, match=rf'"row" would be a part of an array[^$]*{line}'):
+            kernel(np.ones((2, 3)), np.ones((2, 3)))
