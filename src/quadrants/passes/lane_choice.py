@@ -17,8 +17,8 @@ __all__ = ["Choice", "choose"]
 
 # Operations of a body from which on lanes cost more to compile than they give.
 _LARGEST = 6000
-# Straight lines from this length on are put in lanes where their accesses are apart.
-_LONG = 24
+# Operations of a body up to which lanes are chosen unasked: lanes multiply what the code generator has to do.
+_LARGEST_UNASKED = 400
 # Operations for each gather under a mask in a loop that lanes leave one by one, below which lanes lose.
 _WORTH_A_GATHER = 6
 # Operations of a body whose values fit in registers twice.
@@ -98,21 +98,21 @@ class _Shape:
 
     @property
     def pays(self) -> bool:
-        if self.gathers:
+        """Whether lanes are chosen unasked: for loops within, and what they cost to compile has to stay small. Straight
+        lines are left to the code generator, whose own vectors cost less."""
+        if self.gathers or not self.loops or self.length > _LARGEST_UNASKED:
             return False
-        if self.diverges:
-            return True
-        if self.loops:
-            return not self.apart_in_long_loops
-        return self.apart and self.length >= _LONG
+        return self.diverges or not self.apart_in_long_loops
 
     @property
     def loss(self) -> str:
         if self.gathers:
             return "most of its time goes to elements that are apart"
+        if self.length > _LARGEST_UNASKED:
+            return f"its body has {self.length} operations: lanes would cost more to compile than they give"
         if self.loops:
             return "its loops within run over neighbouring elements: left to the code generator"
-        return "a straight line over neighbouring elements: left to the code generator"
+        return "a straight line: left to the code generator"
 
     @property
     def why(self) -> str:
