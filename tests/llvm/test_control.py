@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from quadrants.ir.text import parse_module
+from quadrants.targets.llvm.x64 import target
+
 LOOPS = """
 kernel @k(%n: i64, %m: i64) -> i64, i64, f32 {
   %zero = constant 0 : i64
@@ -376,3 +379,31 @@ def test_every_type_through_a_call(agrees) -> None:
     }}""",
         *(1.5, True, -3, 2.5, -(2**40), 0.1, 65535),
     )
+
+
+SHORT = """quadrants-ir 1
+kernel @k(%a: array<f32, 1, C>, %n: i64, %x: f32) -> f32 {
+  %zero = constant 0 : i64
+  %one = constant 1 : i64
+  %r = for %i in %zero .. %n carry (%s = %x) : f32 {
+    %v = load %a[%i]
+    store %x, %a[%i]
+    yield %v
+  }
+  for %i2, %j2 in %zero .. %one, %zero .. %n {
+    store %x, %a[%j2]
+  }
+  return %r
+}"""
+
+
+def test_short_loops_get_no_vectors() -> None:
+    for loops in (0, 2):
+        module = parse_module(SHORT)
+        module.stage = "lowered"
+        for op in module.kernel.body.ops:
+            if op.kind == "for" and loops:
+                op.attributes = {**op.attributes, "short": True}
+        text = target.emit(module).objects[0].text
+        assert text.count(", !llvm.loop !") == loops
+        assert text.count('"llvm.loop.vectorize.enable", i1 false') == min(loops, 1)

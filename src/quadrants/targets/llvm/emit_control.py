@@ -94,9 +94,17 @@ def _if(writer: Writer, op: Op) -> None:
 
 
 def counted_loop(
-    writer: Writer, low: str, high: str, inits: list[str], types: Sequence[str], body: Body, loop: Loop | None = None
+    writer: Writer,
+    low: str,
+    high: str,
+    inits: list[str],
+    types: Sequence[str],
+    body: Body,
+    loop: Loop | None = None,
+    is_short: bool = False,
 ) -> list[str]:
-    """A loop of an i64 counter from `low` up to `high`; `body(counter, carried)` gives the next carried names.
+    """A loop of an i64 counter from `low` up to `high`; `body(counter, carried)` gives the next carried names. One that
+    `is_short` is not worth vectors.
 
     Gives the carried names at the exit through the bound. With `loop` the body's `continue` edges are merged; its
     labels must be new ones, and the break label is the caller's to begin.
@@ -120,7 +128,7 @@ def counted_loop(
     writer.begin(latch)
     following = _merge(writer, types, edges)
     step = writer.assign(f"add nsw i64 {counter}, 1")
-    writer.jump(head)
+    writer.jump(head, writer.no_vectors() if is_short else "")
     writer.fill_phi(places[0], counter, "i64", [(low, start), (step, latch)])
     for place, name, type_, init, after in zip(places[1:], carried, types, inits, following):
         writer.fill_phi(place, name, type_, [(init, start), (after, latch)])
@@ -134,9 +142,10 @@ def loop_nest(
     arguments: Sequence[Value],
     inits: list[str],
     region: Block,
+    is_short: bool = False,
 ) -> list[str]:
     """Nested counted loops over (low, high) bounds around a region whose last arguments are the nest's counters and the
-    carried values (`arguments`: all of them). Gives the carried names after the nest."""
+    carried values (`arguments`: all of them). Gives the carried names after the nest. `is_short`: of the innermost."""
     rank = len(bounds)
     counters, carried_arguments = arguments[:rank], arguments[rank:]
     types = register_types([argument.type for argument in carried_arguments])
@@ -156,7 +165,8 @@ def loop_nest(
             writer.loops.pop()
             return values
 
-        return counted_loop(writer, low, high, names, types, body, loop if k + 1 == rank else None)
+        innermost = k + 1 == rank
+        return counted_loop(writer, low, high, names, types, body, loop if innermost else None, is_short and innermost)
 
     results = level(0, inits)
     if not loop.break_edges:
@@ -173,7 +183,7 @@ def _for(writer: Writer, op: Op) -> None:
     names = [writer.name(operand) for operand in op.operands]
     bounds = list(zip(names[:rank], names[rank : 2 * rank]))
     region = op.regions[0]
-    results = loop_nest(writer, bounds, region.arguments, names[2 * rank :], region)
+    results = loop_nest(writer, bounds, region.arguments, names[2 * rank :], region, op.attribute("short", False))
     for result, name in zip(op.results, results):
         writer.names[result] = name
 

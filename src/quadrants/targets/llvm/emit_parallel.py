@@ -201,11 +201,13 @@ def _task_loops(task: TaskWriter, op: Op, region: Block, inits: list[str]) -> li
     if rank <= 2:
         low = bounds[0][0]
         bounds[0] = (_shifted(task, low, "%begin"), _shifted(task, low, "%end"))
-        return loop_nest(task, bounds, region.arguments, inits, region)
-    return _row_loop(task, bounds, region, inits)
+        return loop_nest(task, bounds, region.arguments, inits, region, op.attribute("short", False))
+    return _row_loop(task, bounds, region, inits, op.attribute("short", False))
 
 
-def _row_loop(task: TaskWriter, bounds: list[tuple[str, str]], region: Block, inits: list[str]) -> list[str]:
+def _row_loop(
+    task: TaskWriter, bounds: list[tuple[str, str]], region: Block, inits: list[str], is_short: bool
+) -> list[str]:
     """Rank 3 and more: one loop over rows, whose counters are decoded once and then counted up with carry."""
     outer = len(bounds) - 1
     first = [""] * outer
@@ -221,7 +223,7 @@ def _row_loop(task: TaskWriter, bounds: list[tuple[str, str]], region: Block, in
         counters = carried[:outer]
         for argument, name in zip(region.arguments, counters):
             task.names[argument] = name
-        results = loop_nest(task, bounds[-1:], region.arguments[outer:], carried[outer:], region)
+        results = loop_nest(task, bounds[-1:], region.arguments[outer:], carried[outer:], region, is_short)
         return [*_next_counters(task, counters, bounds), *results]
 
     types = ["i64"] * outer + register_types([argument.type for argument in region.arguments[outer + 1 :]])

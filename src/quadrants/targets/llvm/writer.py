@@ -139,8 +139,13 @@ class Writer:
         self.lines.append(label[1:] + ":")
         self.label = label
 
-    def jump(self, label: str) -> None:
-        self.lines.append(f"  br label {label}")
+    def jump(self, label: str, metadata: str = "") -> None:
+        self.lines.append(f"  br label {label}{metadata}")
+
+    def no_vectors(self) -> str:
+        """What the branch back of a loop carries that the code generator shall not make vectors of."""
+        wish = self.unit.shared_metadata('!{!"llvm.loop.vectorize.enable", i1 false}')
+        return f", !llvm.loop !{self.unit.add_metadata(f'distinct !{{!{{id}}, !{wish}}}')}"
 
     def branch(self, condition: str, yes: str, no: str, likely: bool = False) -> None:
         weights = ""
