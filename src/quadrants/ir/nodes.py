@@ -56,7 +56,10 @@ class Op:
     ) -> None:
         self.kind = kind
         self.operands = operands
-        self.results = [Value(type_, self) for type_ in result_types] if result_types else []
+        if len(result_types) == 1:
+            self.results = [Value(result_types[0], self)]
+        else:
+            self.results = [Value(type_, self) for type_ in result_types]
         self.attributes = attributes or {}
         self.regions = regions
         self.location = location

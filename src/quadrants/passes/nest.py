@@ -57,15 +57,21 @@ class Nest:
         parent, home = self.parent, self.home
         for op in block.ops:
             parent[op] = around
-            for result in op.results:
-                home[result] = around
-            for region in op.regions:
-                for argument in region.arguments:
-                    home[argument] = op
-                if op.kind == "for":
-                    for dimension, value in enumerate(counters(op)):
-                        self.counter[value] = (op, dimension)
-                self._walk(region, op)
+            results = op.results
+            if len(results) == 1:
+                home[results[0]] = around
+            elif results:
+                home.update(dict.fromkeys(results, around))
+            if op.regions:
+                self._enter(op)
+
+    def _enter(self, op: Op) -> None:
+        for region in op.regions:
+            self.home.update(dict.fromkeys(region.arguments, op))
+            if op.kind == "for":
+                for dimension, value in enumerate(counters(op)):
+                    self.counter[value] = (op, dimension)
+            self._walk(region, op)
 
     @property
     def users(self) -> dict[Value, list[tuple[Op, int]]]:
