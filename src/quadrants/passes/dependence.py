@@ -9,7 +9,7 @@ from quadrants.ir.nodes import Op, Value
 from quadrants.passes.accesses import Access, Dims
 from quadrants.passes.affine import Form, Forms
 from quadrants.passes.nest import counters, highs, lows
-from quadrants.passes.sampling import surely_meet
+from quadrants.passes.sampling import Effort, surely_meet
 
 __all__ = [
     "CERTAIN",
@@ -30,12 +30,13 @@ FINE, UNDECIDED, CERTAIN = "fine", "undecided", "certain"
 class Space:
     """The iterations of one loop: its counters, and what bounds them."""
 
-    __slots__ = ("counters", "forms", "loop", "trips")
+    __slots__ = ("counters", "effort", "forms", "loop", "trips")
 
     def __init__(self, loop: Op, forms: Forms) -> None:
         self.loop = loop
         self.forms = forms
         self.counters = counters(loop)
+        self.effort = Effort()
         self.trips: list[int | None] = [
             forms.of(high).plus(forms.of(low), -1).constant for low, high in zip(lows(loop), highs(loop))
         ]
@@ -60,13 +61,14 @@ def commute(first: Access, second: Access) -> bool:
     return first.group == second.group or first.used or second.used
 
 
-def relation(first: Access, second: Access, space: Space) -> str:
-    """How two accesses to one array, in different iterations of a loop, depend on one another."""
+def relation(first: Access, second: Access, space: Space, strict: bool = False) -> str:
+    """How two accesses to one array, in different iterations of a loop, depend on one another; `strict`: whether only
+    independence is asked for, then what is CERTAIN may be UNDECIDED."""
     if commute(first, second) or independent(first, second, space):
         return FINE
-    if first.used or second.used:
+    if strict or first.used or second.used:
         return UNDECIDED
-    return CERTAIN if surely_meet(first, second, space.loop, space.forms) else UNDECIDED
+    return CERTAIN if surely_meet(first, second, space.loop, space.forms, space.effort) else UNDECIDED
 
 
 def independent(first: Access, second: Access, space: Space) -> bool:

@@ -32,7 +32,14 @@ _PYTHON: dict[str, Callable[[Any, Any], Any]] = {
     "le": operator.le,
     "gt": operator.gt,
     "ge": operator.ge,
+    "bit_and": lambda a, b: a & b,
+    "bit_or": lambda a, b: a | b,
+    "bit_xor": lambda a, b: a ^ b,
+    "min": lambda a, b: min(a, b),
+    "max": lambda a, b: max(a, b),
 }
+# Operations whose meaning is Python's unless the second number is zero.
+_DIVISIONS: dict[str, Callable[[Any, Any], Any]] = {"floordiv": lambda a, b: a // b, "mod": lambda a, b: a % b}
 
 
 def number_of(value: Value) -> Any:
@@ -80,6 +87,8 @@ def _fold_integers(op: Op, operand_type: ScalarType, result_type: ScalarType, nu
     if kind in _PYTHON and len(numbers) == 2:
         exact = _PYTHON[kind](*numbers)
         return exact if type(exact) is bool else ev.wrap(result_type, exact)
+    if kind in _DIVISIONS and numbers[1]:
+        return ev.wrap(result_type, _DIVISIONS[kind](*numbers))
     if kind == "cast" and result_type.kind == "f" and result_type.bits < 32:
         return float(numbers[0]) if abs(int(numbers[0])) <= 256 else None  # narrow floats are folded where exact
     return _evaluate(op, operand_type, result_type, numbers)

@@ -167,7 +167,7 @@ class _Classifier:
         space = Space(loop, self.forms)
         undecided = False
         for array, accesses in by_array(self.accesses(loop), self.may_alias).items():
-            verdict = self._array(accesses, space)
+            verdict = self._array(accesses, space, strict)
             if isinstance(verdict, tuple):
                 if not strict:
                     self._tell_memory(loop, array, *verdict)
@@ -181,8 +181,9 @@ class _Classifier:
     def accesses(self, loop: Op) -> list[Access]:
         return accesses_of(loop, self.nest, self.forms, self.summaries.of)
 
-    def _array(self, accesses: list[Access], space: Space) -> bool | tuple[Access, Access]:
-        """Whether the accesses to one array never depend on one another; or two that surely do."""
+    def _array(self, accesses: list[Access], space: Space, strict: bool) -> bool | tuple[Access, Access]:
+        """Whether the accesses to one array never depend on one another; or two that surely do, which nobody asks for
+        where only proof counts (`strict`)."""
         writes = [access for access in accesses if access.writes]
         proved, pairs = True, 0
         for position, first in enumerate(writes):
@@ -191,7 +192,9 @@ class _Classifier:
                 pairs += 1
                 if pairs > _MOST_PAIRS:
                     return False
-                found = relation(first, second, space)
+                found = relation(first, second, space, strict)
+                if strict and found is not FINE:
+                    return False
                 if found is CERTAIN:
                     return first, second
                 proved = proved and found is FINE

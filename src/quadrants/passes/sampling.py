@@ -5,7 +5,7 @@ choices of the sizes, once they are large compared with the constants in the pro
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 
 from quadrants.ir.nodes import Op, Value
 from quadrants.passes.accesses import Access, Conditions
@@ -14,16 +14,41 @@ from quadrants.passes.computed import Computed, Environment
 from quadrants.passes.nest import counters, highs, lows
 from quadrants.passes.sizes import Sizes
 
-__all__ = ["surely_meet"]
+__all__ = ["Effort", "surely_meet"]
 
 _MOST_STEPS = 6000
+_MOST_STEPS_OF_A_LOOP = 30000
 _EVERY = 48
 Ranges = list[tuple[Value, Form, Form]]
 
 
-def surely_meet(first: Access, second: Access, loop: Op, forms: Forms) -> bool:
+class Effort:
+    """How many more steps the questions about one loop may take, and the answers so far: many accesses of a loop differ
+    in nothing that matters to them."""
+
+    __slots__ = ("answers", "left")
+
+    def __init__(self) -> None:
+        self.left = _MOST_STEPS_OF_A_LOOP
+        self.answers: dict[Hashable, bool] = {}
+
+
+def surely_meet(first: Access, second: Access, loop: Op, forms: Forms, effort: Effort) -> bool:
     """Whether two accesses reach a common element in different iterations of a loop, for every choice of sizes, in some
     iteration of the loops around it."""
+    question = (_facts(first), _facts(second))
+    answer = effort.answers.get(question)
+    if answer is None:
+        answer = effort.answers[question] = _surely_meet(first, second, loop, forms, effort)
+    return answer
+
+
+def _facts(access: Access) -> Hashable:
+    """What tells where and when an access reaches elements."""
+    return (access.array if access.wraps else None, access.places, access.loops, access.conditions)
+
+
+def _surely_meet(first: Access, second: Access, loop: Op, forms: Forms, effort: Effort) -> bool:
     if None in first.places or None in second.places or first.conditions is None or second.conditions is None:
         return False
     computed = Computed(forms)
@@ -35,7 +60,7 @@ def surely_meet(first: Access, second: Access, loop: Op, forms: Forms) -> bool:
         sizes.learn(side.ranges, [*side.forms, *[size for size in side.sizes if size is not None]], side.counters)
     tried = False
     for environment in sizes.choices():
-        outcome = _Attempt(sides[0], sides[1], outer).run(environment)
+        outcome = _Attempt(sides[0], sides[1], outer, effort).run(environment)
         if outcome is False:
             return False
         tried = tried or outcome is True
@@ -130,7 +155,8 @@ class _TooMany(Exception):
 class _Attempt:
     """One choice of sizes. `outer`: the loops around, whose iterations are tried one after the other."""
 
-    def __init__(self, left: _Side, right: _Side, outer: Ranges) -> None:
+    def __init__(self, left: _Side, right: _Side, outer: Ranges, effort: Effort) -> None:
+        self.effort = effort
         self.left = left
         self.right = right
         self.outer = outer
@@ -167,7 +193,8 @@ class _Attempt:
 
     def step(self) -> None:
         self.steps += 1
-        if self.steps > _MOST_STEPS:
+        self.effort.left -= 1
+        if self.steps > _MOST_STEPS or self.effort.left < 0:
             raise _TooMany
 
     def _points(self, ranges: Ranges, depth: int, point: Environment, most: int) -> Iterator[Environment]:
