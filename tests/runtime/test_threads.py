@@ -182,3 +182,21 @@ def test_the_first_failure_is_kept() -> None:
     assert threads.take_failure() is None and status() == 0
     fail(9, ctypes.addressof(values), 10)
     assert threads.take_failure() == (9, tuple(range(8)))
+
+
+def test_a_signal_is_seen_soon_however_wrong_the_estimate_was(parallel_for, tasks, four_threads) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    cycles = ctypes.c_int64(3_000_000)  # a millisecond or so each, where a nanosecond is expected
+    done = np.zeros(1_000_000, np.int64)
+    previous = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.1)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run(parallel_for, tasks["spin_and_add_one"], done, len(done), 0, 1, ctypes.addressof(cycles))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
+        threads.state().interrupted = 0
+    assert 0 < done.sum() < 20_000

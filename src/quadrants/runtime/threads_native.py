@@ -11,6 +11,8 @@ from quadrants.runtime.native_text import Function, Module, Operand, Record, Val
 from quadrants.runtime.threads_state import POOL, PoolState
 
 __all__ = [
+    "PIECE",
+    "WHOLE",
     "build",
     "estimate",
     "give_if_interrupted",
@@ -30,6 +32,9 @@ _SPIN_CYCLES = 12_000  # about 4 microseconds, then the futex
 _POLL_CYCLES = 8_000_000  # 2 to 4 milliseconds between checks for signals
 _POLL_CYCLES_UNLOCKED = 300_000_000  # where the check has to take the interpreter's lock first
 _WOKEN_BY_CALLER, _WOKEN_BY_WORKER = 4, 3  # waking fans out, so that the caller's share of it is bounded
+PIECE = 64  # iterations that are run before the clock is looked at; no vector is cut by that
+WHOLE = 1 << 62
+_PIECE_CYCLES = 2_000_000  # pieces grow until they take that long: under a millisecond
 _SHORTEST_CHUNK, _LONGEST_CHUNK = 5_000, 1_000_000  # nanoseconds
 
 
@@ -71,6 +76,7 @@ def build(module: Module) -> None:
     """Write the pool; defines `qd_parallel_for` and what the other parts use."""
     module.zeroed(POOL, PoolState)
     _build_poll(module)
+    _build_pieces(module)
     _build_alone(module)
     _build_share(module)
     _build_join(module)
@@ -114,19 +120,49 @@ def _build_poll(module: Module) -> None:
     f.give(raised)
 
 
+_PIECES = "ptr,ptr,ptr,i64,i64,i64,i1"
+
+
+def _build_pieces(module: Module) -> None:
+    """qd_pieces: run iterations begin..end in pieces of `first` and more; true if the loop is to stop.
+
+    However wrong the estimate of an iteration's cost was, a signal is seen soon. `shared`: they are part of the job.
+    """
+    f = module.function(
+        "qd_pieces", "i1", "ptr task", "ptr frame", "ptr captures", "i64 begin", "i64 end", "i64 first", "i1 shared",
+        exported=False,
+    )  # fmt: skip
+    task, frame, captures, begin, end, first, shared = f.parameters
+    counter = pool(f).address("next")
+    position, piece = f.variable("i64", begin), f.variable("i64", first)
+    with f.loop():
+        current = position.value
+        before = _cycles(f)
+        stop = current + f.smaller(end - current, piece.value)
+        f.call(task, "void", frame, captures, current, stop)
+        position.value = stop
+        f.leave_if(stop >= end)
+        f.give_if(f.call("qd_poll", "i1"), 1)
+        f.give_if(shared & (f.load_atomic("i64", counter, "monotonic") >= WHOLE), 1)
+        with f.when((_cycles(f) - before).is_below(_PIECE_CYCLES)):
+            piece.value = piece.value + piece.value
+    f.give(f.call("qd_poll", "i1"))
+
+
 def _build_alone(module: Module) -> None:
-    """qd_alone: run iterations begin..end on this thread, by chunks where they are a law, else by milliseconds."""
+    """qd_alone: run iterations begin..end on this thread, by chunks where they are a law, else in pieces."""
     f = module.function(
         "qd_alone", "void", "ptr task", "ptr frame", "ptr captures", "i64 begin", "i64 end", "i64 chunk", "i64 cost"
     )  # fmt: skip
-    task, frame, captures, begin, end, chunk, cost = f.parameters
-    millisecond = f.larger(f.constant("i64", _LONGEST_CHUNK) // f.larger(cost, 1), 1)
-    piece = f.select(chunk > 0, chunk, millisecond, "i64")
+    task, frame, captures, begin, end, chunk, _ = f.parameters
+    with f.when(chunk <= 0):
+        f.call("qd_pieces", "i1", task, frame, captures, begin, end, PIECE, 0, types=_PIECES)
+        f.give()
     start = f.variable("i64", begin)
     with f.loop():
         current = start.value
         f.leave_if(current >= end)
-        stop = current + f.smaller(end - current, piece)
+        stop = current + f.smaller(end - current, chunk)
         f.call(task, "void", frame, captures, current, stop)
         start.value = stop
         f.leave_if(stop >= end)
@@ -140,7 +176,7 @@ def _build_share(module: Module) -> None:
     (participant,) = f.parameters
     state = pool(f)
     task, captures, chunk, chunks = (state.get(name) for name in ("task", "captures", "chunk", "chunks"))
-    begin, end = state.get("begin"), state.get("end")
+    begin, end, piece = state.get("begin"), state.get("end"), state.get("piece")
     frame = f.variable("ptr", state.get("frame"))
     counter = state.address("next")
     prepare = state.get("prepare")
@@ -152,9 +188,10 @@ def _build_share(module: Module) -> None:
         index = f.update("add", "i64", counter, 1, "monotonic")
         f.leave_if(index >= chunks)
         start = begin + index * chunk
-        f.call(task, "void", frame.value, captures, start, start + f.smaller(end - start, chunk))
-        with f.when(participant.is_equal(0)), f.when(f.call("qd_poll", "i1")):
-            f.store_atomic("i64", chunks, counter, "monotonic")
+        stop = start + f.smaller(end - start, chunk)
+        stopped = f.call("qd_pieces", "i1", task, frame.value, captures, start, stop, piece, 1, types=_PIECES)
+        with f.when(participant.is_equal(0)), f.when(stopped):
+            f.store_atomic("i64", WHOLE, counter, "monotonic")
     f.give()
 
 
@@ -251,19 +288,20 @@ def _build_chunk(module: Module) -> None:
 def _build_dispatch(module: Module) -> None:
     """qd_dispatch: run begin..end in chunks on the caller and up to `workers` others. Only for the pool's user.
 
-    A non-null `prepare` gives each worker its frame; see `PoolState`. Gives the number of seats that were offered.
+    `piece`: how many iterations of a chunk are run before the clock is looked at. A non-null `prepare` gives each worker
+    its frame; see `PoolState`. Gives the number of seats that were offered.
     """
     f = module.function(
         "qd_dispatch", "i32", "ptr task", "ptr frame", "ptr captures", "i64 begin", "i64 end", "i64 chunk",
-        "i32 workers", "ptr prepare",
+        "i64 piece", "i32 workers", "ptr prepare",
     )  # fmt: skip
-    task, frame, captures, begin, end, chunk, workers, prepare = f.parameters
+    task, frame, captures, begin, end, chunk, piece, workers, prepare = f.parameters
     state = pool(f)
     chunks = (end - begin + chunk - 1) // chunk
     useful = f.smaller((workers).converted("sext", "i64"), chunks - 1).converted("trunc", "i32")
     wanted = f.call("qd_start", "i32", f.larger(useful, 0))
     for name, value in (
-        ("task", task), ("frame", frame), ("captures", captures), ("begin", begin), ("end", end), ("chunk", chunk),
+        ("task", task), ("frame", frame), ("captures", captures), ("begin", begin), ("end", end), ("chunk", chunk), ("piece", piece),
         ("chunks", chunks), ("wanted", wanted), ("prepare", prepare), ("next", 0), ("finished", 0), ("waiting", 0),
     ):  # fmt: skip
         state.set(name, value)
@@ -338,9 +376,10 @@ def _build_parallel_for(module: Module) -> None:
     workers = worthwhile_workers(f, work.value)
     with f.when(workers > 0), f.when(lock(f)):
         free = f.call("qd_chunk", "i64", count - position.value, pace.value, workers)
-        piece = f.select(chunk > 0, chunk, free, "i64")
-        f.call("qd_dispatch", "i32", task, frame, captures, position.value, count, piece, workers, None,
-               types="ptr,ptr,ptr,i64,i64,i64,i32,ptr")  # fmt: skip
+        each = f.select(chunk > 0, chunk, free, "i64")
+        piece = f.select(chunk > 0, WHOLE, PIECE, "i64")
+        f.call("qd_dispatch", "i32", task, frame, captures, position.value, count, each, piece, workers, None,
+               types="ptr,ptr,ptr,i64,i64,i64,i64,i32,ptr")  # fmt: skip
         state.increase("parallel_loops")
         unlock(f)
         f.give()

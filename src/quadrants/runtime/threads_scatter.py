@@ -14,6 +14,8 @@ import ctypes
 
 from quadrants.runtime.native_text import Function, Module, Record, Value
 from quadrants.runtime.threads_native import (
+    PIECE,
+    WHOLE,
     estimate,
     give_if_interrupted,
     lock,
@@ -208,8 +210,8 @@ def _build_collect(module: Module) -> None:
         elements = size // entry.get("element_bytes")
         workers = worthwhile_workers(f, (elements * participants) // 2)
         with f.when(elements > 0):
-            f.call("qd_dispatch", "i32", f.external("qd_merge"), merge.base, None, 0, elements, _MERGE_CHUNK, workers,
-                   None, types="ptr,ptr,ptr,i64,i64,i64,i32,ptr")  # fmt: skip
+            f.call("qd_dispatch", "i32", f.external("qd_merge"), merge.base, None, 0, elements, _MERGE_CHUNK, WHOLE,
+                   workers, None, types="ptr,ptr,ptr,i64,i64,i64,i64,i32,ptr")  # fmt: skip
         position.value = position.value + _lines(size)
     with f.count(participants) as participant:
         slot = _slot(f, participant)
@@ -239,8 +241,8 @@ def _build_run_private(module: Module) -> None:
     participants = workers.converted("sext", "i64") + 1
     with f.count(participants) as participant:
         _slot(f, participant).set("used", 0)
-    f.call("qd_dispatch", "i32", task, frame, captures, 0, count, chunk, workers, f.external("qd_private_frame"),
-           types="ptr,ptr,ptr,i64,i64,i64,i32,ptr")  # fmt: skip
+    f.call("qd_dispatch", "i32", task, frame, captures, 0, count, chunk, PIECE, workers,
+           f.external("qd_private_frame"), types="ptr,ptr,ptr,i64,i64,i64,i64,i32,ptr")  # fmt: skip
     f.call("qd_collect", "void", participants)
     f.give()
 
@@ -274,8 +276,8 @@ def _build_scatter(module: Module) -> None:
         unlock(f)
         state.increase("scatter_private")
         f.give(1)
-    f.call("qd_dispatch", "i32", atomic, frame, captures, 0, count, chunk, workers, None,
-           types="ptr,ptr,ptr,i64,i64,i64,i32,ptr")  # fmt: skip
+    f.call("qd_dispatch", "i32", atomic, frame, captures, 0, count, chunk, PIECE, workers, None,
+           types="ptr,ptr,ptr,i64,i64,i64,i64,i32,ptr")  # fmt: skip
     unlock(f)
     state.increase("scatter_atomic")
     f.give(2)

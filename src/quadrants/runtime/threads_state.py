@@ -8,7 +8,7 @@ __all__ = ["FAILURE_VALUES", "LARGEST_COUNT", "POOL", "PoolState"]
 
 POOL = "qd_pool"
 LARGEST_COUNT = 512
-FAILURE_VALUES = 8
+FAILURE_VALUES = 32
 
 _I64, _I32, _PTR = ctypes.c_int64, ctypes.c_int32, ctypes.c_void_p
 _LINE = ctypes.c_uint8 * 64
@@ -33,6 +33,7 @@ class PoolState(ctypes.Structure):
         ("chunk", _I64),
         ("chunks", _I64),
         ("wanted", _I32),
+        ("piece", _I64),  # iterations of a chunk that are run first, before it is known how long they take
         ("prepare", _PTR),  # ptr(i64 participant): the frame that a worker runs on; null: everybody runs on `frame`
         ("gap_2", _LINE),
         ("busy", _I32),
@@ -62,5 +63,5 @@ class PoolState(ctypes.Structure):
         ("print_size", _I64),
         ("print_capacity", _I64),
         ("failure_state", _I32),
-        ("failure", _I64 * 10),
+        ("failure", _I64 * (2 + FAILURE_VALUES)),
     ]
