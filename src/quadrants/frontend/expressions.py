@@ -244,7 +244,9 @@ def _choose(walker: Walker, test: Run, blocks: list[Block], bindings: list[Bindi
     for block, binding in zip(blocks, bindings):
         with walker.inside(block):
             values.append(convert_to(walker, binding, type_, node))
-    if all(len(block.ops) <= EAGER_OPS and all(is_pure(op.kind) for op in block.ops) for block in blocks):
+    if not walker.compilation.debug and all(
+        len(block.ops) <= EAGER_OPS and all(is_pure(op.kind) for op in block.ops) for block in blocks
+    ):  # in debug mode operations are checked: only those that Python computes
         for block in blocks:
             walker.splice(block)
         return Run(_select(walker, test.value, values, type_), weak)
