@@ -8,35 +8,16 @@ from typing import TYPE_CHECKING
 from quadrants.errors import QuadrantsTypeError
 from quadrants.frontend import numbers
 from quadrants.frontend.calls import Arguments
+from quadrants.frontend.decomposition_sizes import SIZES, listed_sizes, working_type
 from quadrants.frontend.functions import library_function
 from quadrants.frontend.intrinsic_table import Handler, intrinsic, is_given, named_dtype
 from quadrants.frontend.values import Binding, Run, Static
-from quadrants.ir.types import ScalarType, f32, scalar_of, shape_of
+from quadrants.ir.types import ScalarType, scalar_of, shape_of
 
 if TYPE_CHECKING:
     from quadrants.frontend.walker import Walker
 
-__all__ = ["SIZES", "listed_sizes", "working_type"]
-
-SIZES: dict[str, tuple[int, ...]] = {
-    "eig": (2,),
-    "make_spd": (4, 5, 6),
-    "polar_decompose": (2, 3),
-    "solve": (2, 3),
-    "svd": (2, 3),
-    "sym_eig": (2, 3, 4, 5, 6),
-}
-
-
-def listed_sizes(name: str) -> str:
-    """'2 x 2 or 3 x 3': the sizes that the function takes."""
-    *others, last = (f"{size} x {size}" for size in SIZES[name])
-    return f"{', '.join(others)} or {last}" if others else last
-
-
-def working_type(result: ScalarType) -> ScalarType:
-    """What results of a float type are computed in: half precision in f32."""
-    return result if result.bits >= 32 else f32
+__all__: list[str] = []
 
 
 def _result_type(walker: Walker, wish: list[Binding], known: ScalarType, node: ast.AST) -> ScalarType:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from quadrants.errors import QuadrantsTypeError
-from quadrants.frontend.intrinsics_decompositions import SIZES, listed_sizes, working_type
+from quadrants.frontend.decomposition_sizes import SIZES, listed_sizes, working_type
 from quadrants.lang import numeric
 from quadrants.lang.intrinsic import intrinsic
 from quadrants.lang.matrix import Matrix, Vector
