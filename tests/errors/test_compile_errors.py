@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import inspect
+import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -335,6 +336,48 @@ def marked_line(function: Callable[..., Any]) -> int:
     """The line of the file that holds the mark."""
     lines, first = inspect.getsourcelines(function)
     return first + next(number for number, line in enumerate(lines) if MARK in line)
+
+
+# What a newcomer tries.
+
+
+@refused(ones(3), says=("no strings at run time", "print"))
+def text_as_a_result(a):
+    s = f"{a[0]}"
+    return s  # <--
+
+
+@refused(1, says="more than 64 bits", kind=QuadrantsTypeError)
+def integer_beyond_64_bits(n):
+    return 2**100  # <--
+
+
+@refused(ones(3), says=("random cannot be called", "qd.random(float)"), kind=QuadrantsTypeError)
+def random_numbers_of_python(a):
+    a[0] = random.random()  # <--
+
+
+@refused(ones(3), says=("rand cannot be called", "qd.randn()"), kind=QuadrantsTypeError)
+def random_numbers_of_numpy(a):
+    a[0] = np.random.rand()  # noqa: NPY002  # <--
+
+
+@refused(ones(3), says="dictionary is read at compile time")
+def dictionary_that_changes(a):
+    d = {}
+    d["x"] = a[0]  # <--
+    return d["x"]
+
+
+@refused(ones(3), says=("zeros cannot be called", "qd.Vector([0.0] * 3)"), kind=QuadrantsTypeError)
+def arrays_made_inside(a):
+    b = np.zeros(3)  # <--
+    b[0] = a[0]
+
+
+@refused(ones(3, 3), says=("whole-array arithmetic", "loop over"))
+def functions_of_whole_arrays(a):
+    return np.linalg.inv(a)  # <--
 
 
 @pytest.mark.parametrize("item", REFUSED, ids=lambda item: item.function.__name__)

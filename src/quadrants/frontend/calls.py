@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import random
 import types
 from typing import TYPE_CHECKING, Any
 
@@ -208,6 +209,7 @@ def _call_class(walker: Walker, value: type, arguments: Arguments, node: ast.AST
 
 def _call_function(walker: Walker, value: Any, arguments: Arguments, node: ast.AST) -> Binding:
     owner: list[Binding] = []
+    called = value
     if isinstance(value, types.MethodType):
         owner = [Static(value.__self__)]
         value = value.__func__
@@ -216,7 +218,7 @@ def _call_function(walker: Walker, value: Any, arguments: Arguments, node: ast.A
         owner = [Static(function.__self__)]
         function = function.__func__
     if not isinstance(function, types.FunctionType) or function.__module__.partition(".")[0] == "numpy":
-        raise _not_callable(walker, value, node)
+        raise _not_callable(walker, called, node)
     if _is_kernel(value):
         raise walker.error(
             node,
@@ -229,10 +231,15 @@ def _call_function(walker: Walker, value: Any, arguments: Arguments, node: ast.A
     return walker.compilation.call_function(walker, function, bound, arguments, node)
 
 
+_GENERATORS = (random.Random, np.random.RandomState, np.random.Generator)
+
+
 def _not_callable(walker: Walker, value: Any, node: ast.AST) -> Exception:
     hint = "kernels call Python functions, qd.* functions, and functions of numbers of math and numpy"
     if value in (np.zeros, np.ones, np.empty, np.full, np.zeros_like, np.arange, np.linspace, np.eye):
         hint = "a small vector is made by qd.Vector([0.0] * 3) or qd.Vector.zero(float, 3); pass larger arrays in"
+    elif getattr(value, "__module__", "") == "random" or type(getattr(value, "__self__", None)) in _GENERATORS:
+        hint = "qd.random(float) gives a number in [0, 1), qd.randn() one of the normal distribution"
     name = getattr(value, "__name__", type(value).__name__)
     return walker.error(node, f"{name} cannot be called in a kernel", hint=hint, kind=QuadrantsTypeError)
 

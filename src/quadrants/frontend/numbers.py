@@ -9,6 +9,7 @@ import numpy as np
 
 from quadrants.errors import QuadrantsTypeError
 from quadrants.frontend import protocol
+from quadrants.frontend.source import source_location
 from quadrants.frontend.values import (
     Array,
     Binding,
@@ -54,7 +55,13 @@ def literal_scalar(walker: Walker, value: float) -> ScalarType:
     scalar = walker.default_int
     if scalar.minimum <= value <= scalar.maximum:
         return scalar
-    return i64 if i64.minimum <= value <= i64.maximum else u64
+    if i64.minimum <= value <= i64.maximum:
+        return i64
+    if 0 < value <= u64.maximum:
+        return u64
+    raise QuadrantsTypeError.at(
+        source_location(walker.builder.location), f"the integer {str(value)[:40]} has more than 64 bits"
+    )
 
 
 def constant(walker: Walker, value: Any, type_: Type) -> Value:
@@ -102,7 +109,9 @@ def to_run(walker: Walker, binding: Binding, node: ast.AST) -> Run:
 
 def _value_hint(binding: Binding) -> str:
     if type(binding) is Static and binding.value is None:
-        return "a function that is used as a value must return one on every path"
+        return "give it a number; a function that is used as a value must return one on every path"
+    if type(binding) is Static and isinstance(binding.value, dict):
+        return "a dictionary is read at compile time: it cannot change, and its keys are constants"
     return ""
 
 
@@ -302,7 +311,7 @@ def describe(binding: Binding) -> str:
     if type(binding) is Array:
         left = binding.type.rank - len(binding.prefix)
         return (
-            f"an array of {binding.type.scalar} with {left} axes left"
+            f"an array of {binding.type.scalar} with {left} {'axis' if left == 1 else 'axes'} left"
             if left
             else f"an element ({binding.type.scalar})"
         )

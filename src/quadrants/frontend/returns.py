@@ -86,7 +86,7 @@ def settle_returns(walker: Walker, wish: protocol.Annotation | None, harden: boo
     bindings: list[Binding] = [_valued(walker, entry) for entry in reached]
     if not bindings:
         bindings = [Static(None)]
-    shape = _shape(walker, bindings, node)
+    shape = _shape(walker, bindings, next((entry[3] for entry in reached if entry[3] is not None), node))
     if wish is not None:
         shape = _annotated(walker, shape, wish)
     if harden:
@@ -165,7 +165,8 @@ def _read(walker: Walker, binding: Binding, at: Any) -> Binding:
 
 def _shape(walker: Walker, bindings: list[Binding], node: ast.AST) -> Any:
     first = bindings[0]
-    if all(same_static(first, other) for other in bindings[1:]) and not isinstance(first, (Run, Sequence)):
+    constant = type(first) is Static if walker.is_kernel else not isinstance(first, (Run, Sequence))
+    if constant and all(same_static(first, other) for other in bindings[1:]):
         if not (
             type(first) is Static
             and (_is_typed_number(first.value) or protocol.matrix_constant(first.value) is not None)
