@@ -124,6 +124,41 @@ def test_templates_that_are_changed_at_an_index_of_run_time(executor: TargetExec
     assert out.tolist() == [1.0, 2.0, 3.0]
 
 
+@qd.func
+def add_to(x: qd.template(), v: qd.template(), by):
+    x += by
+    v[1] = x
+
+
+def test_templates_that_begin_as_constants(executor: TargetExecutor) -> None:
+    executor.initialise(qd)
+
+    @qd.kernel
+    def sums(out: qd.types.ndarray(), n: int):
+        for i in range(out.shape[0]):
+            x = 1.0
+            v = qd.Vector([0.0, 0.0])
+            for j in range(n):
+                add_to(x, v, j)
+            out[i] = v[1] + 100 * x
+
+    out = np.zeros(3)
+    sums(out, 4)
+    assert out.tolist() == [707.0] * 3
+
+
+def test_iterators_made_at_compile_time(executor: TargetExecutor) -> None:
+    offsets = ((1, 0), (0, 1))
+
+    def total(out):
+        for k, offset in qd.static(enumerate(offsets)):
+            out[k] = offset[0] + 2 * offset[1]
+        for a, b in qd.static(zip((1, 2), (3, 4))):
+            out[2] += a * b
+
+    same_as_python(executor, total, np.zeros(3))
+
+
 def test_elements_of_small_rows_in_comprehensions(executor: TargetExecutor) -> None:
     def norms(rows, out):
         for i in range(len(rows)):

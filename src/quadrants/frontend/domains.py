@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from quadrants.frontend import numbers, protocol
@@ -57,6 +57,8 @@ def static_items(walker: Walker, iterated: Binding, node: ast.AST) -> list[Bindi
             "dict_values",
         ):
             walker.compilation.evaluated(value)
+            return [wrap(item) for item in value]
+        if isinstance(value, Iterator):  # enumerate(…), zip(…) and their like inside qd.static
             return [wrap(item) for item in value]
         if isinstance(value, type) and hasattr(value, "__members__"):
             return [Static(member) for member in iterated.value]

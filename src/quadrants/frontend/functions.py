@@ -15,7 +15,7 @@ from quadrants.frontend.dispatch import evaluate
 from quadrants.frontend.returns import Result, settle_returns
 from quadrants.frontend.source import FunctionSource, function_source, place
 from quadrants.frontend.statements import function_body, record_return
-from quadrants.frontend.values import Array, Binding, Run, Slot, Static, is_list
+from quadrants.frontend.values import Array, Binding, Run, Slot, Static, is_list, is_number
 from quadrants.frontend.walker import Restart, Unknown, Walker
 from quadrants.ir.nodes import Function, Op, Value
 from quadrants.ir.types import i64, matrix_type
@@ -108,6 +108,9 @@ def call_callee(walker: Walker, callee: Callee, bound: Bound, node: ast.AST) -> 
 def _converted(walker: Walker, callee: Callee, name: str, binding: Binding, node: ast.AST) -> Binding:
     """An argument brought to its parameter's annotation, where that names a number or matrix type."""
     wish = callee.annotations.get(name)
+    if wish is not None and wish.kind == "template" and type(binding) is Static and is_number(binding.value):
+        written = written_templates(callee.source.node, [name], [])
+        return numbers.to_run(walker, binding, node) if written else binding
     if wish is None or wish.kind not in ("scalar", "matrix", "int", "float"):
         return binding
     if type(binding) is Static and binding.value is None:
