@@ -4,10 +4,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/ready
 JOBS   ?= 2
-# What `make check` leaves to `make test`, to stay under a minute.
-LONG   := llvm properties runtime fuzz library passes_parallel/test_random.py docs/test_recipes.py packaging/test_examples.py
 
-.PHONY: demo test check bench peers wheel lock clean help
+.PHONY: demo test check types fast-tests style bench peers wheel lock clean help
 
 help:
 	@echo "make demo   run the MLS-MPM example, write its picture to output/"
@@ -36,11 +34,18 @@ test: $(READY) $(VENV)/torch
 	$(BIN)/python -m pytest -n $(JOBS)
 
 check: $(READY)
+	@$(MAKE) --no-print-directory --jobs 3 $(if $(filter output-sync,$(.FEATURES)),--output-sync) types fast-tests style
+
+types: $(READY)
+	$(BIN)/pyright
+
+fast-tests: $(READY)
+	$(BIN)/python -m pytest -q -m "not slow" -n $(JOBS)
+
+style: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
-	$(BIN)/pyright
-	$(BIN)/python -m pytest -q -m "not slow" -n $(JOBS) $(addprefix --ignore=tests/,$(LONG))
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks

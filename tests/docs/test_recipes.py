@@ -17,6 +17,8 @@ import pytest
 
 from .conftest import ARCHITECTURE, ROOT, Block, blocks, section
 
+pytestmark = pytest.mark.slow
+
 COPIED = ("src", "tests", "docs", "pyproject.toml", "README.md", ".importlinter")
 IGNORED = shutil.ignore_patterns("__pycache__", "images")
 

@@ -13,6 +13,8 @@ import quadrants as qd
 from quadrants.evidence.programs import Program, TargetExecutor, disagreement
 from quadrants.evidence.python_programs import python_program
 
+pytestmark = pytest.mark.slow
+
 SEEDS = range(40)
 EXECUTORS = [
     TargetExecutor("reference", "reference", opt_level=0),

@@ -9,6 +9,8 @@ import pytest
 
 import quadrants as qd
 
+pytestmark = pytest.mark.slow
+
 DTYPES = ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8")
 
 

@@ -9,6 +9,8 @@ import pytest
 
 import quadrants as qd
 
+pytestmark = pytest.mark.slow
+
 DTYPES = (np.float32, np.float64)
 
 

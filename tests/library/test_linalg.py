@@ -10,6 +10,8 @@ import pytest
 import quadrants as qd
 from quadrants.library import linalg
 
+pytestmark = pytest.mark.slow
+
 SIZES = (1, 2, 3, 4, 5, 8, 12)
 
 

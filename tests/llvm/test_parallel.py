@@ -9,6 +9,8 @@ import pytest
 
 from quadrants.runtime import threads
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(params=[1, 3])
 def thread_count(request):

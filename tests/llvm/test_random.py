@@ -17,6 +17,8 @@ from quadrants.passes.driver import run_pipeline
 from quadrants.targets.llvm import optimise
 from quadrants.targets.llvm.x64 import target
 
+pytestmark = pytest.mark.slow
+
 _path = Path(__file__).parents[1] / "passes" / "random_programs.py"
 _spec = importlib.util.spec_from_file_location("random_programs", _path)
 assert _spec is not None and _spec.loader is not None

@@ -14,6 +14,8 @@ from quadrants.ir.nodes import Block, Function, Module
 from quadrants.ir.ops import OPS
 from quadrants.ir.types import ScalarType, array_type, i64, scalar_types, u1
 
+pytestmark = pytest.mark.slow
+
 FLOAT_EDGES = [
     *(0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 0.1, 0.3, 3.0, 7.0, -7.0, 10.0, 1e-3, 100.25, 1e5, -1e5),
     *(np.inf, -np.inf, np.nan, 1e-40, 3e38, -3e38, 2.0**31, -(2.0**31), 2.0**63, 1e300, 16777217.0, 4194303.7),

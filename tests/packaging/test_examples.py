@@ -12,6 +12,8 @@ import pytest
 
 from .conftest import ROOT, readme_example
 
+pytestmark = pytest.mark.slow
+
 SMALL = {
     "mpm88": "particles, cells, steps = 512, 32, 4",
     "nbody": "stars, steps = 128, 3",

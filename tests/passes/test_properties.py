@@ -28,6 +28,8 @@ from quadrants.passes import (
 from quadrants.passes.context import PassContext
 from quadrants.passes.driver import run_pipeline
 
+pytestmark = pytest.mark.slow
+
 _spec = importlib.util.spec_from_file_location("random_programs", Path(__file__).with_name("random_programs.py"))
 assert _spec is not None and _spec.loader is not None
 random_programs = sys.modules.setdefault("random_programs", importlib.util.module_from_spec(_spec))

@@ -34,6 +34,8 @@ from quadrants.passes.context import PassContext
 from quadrants.passes.nest import Nest, counters, highs, lows
 from quadrants.passes.rewrite import replace_uses
 
+pytestmark = pytest.mark.slow
+
 PASSES = [
     sink_slots,
     inductions,

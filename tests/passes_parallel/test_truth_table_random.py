@@ -25,6 +25,8 @@ from quadrants.passes.context import PassContext
 from quadrants.passes.driver import run_pipeline
 from quadrants.passes.pipeline import PIPELINE, Pass
 
+pytestmark = pytest.mark.slow
+
 BLOCKS, EACH = 12, 5
 
 

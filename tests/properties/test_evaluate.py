@@ -12,6 +12,8 @@ from quadrants.ir import evaluate
 from quadrants.ir.ops import OPS
 from quadrants.ir.types import ScalarType, bf16, f32, f64, i32, scalar_types
 
+pytestmark = pytest.mark.slow
+
 COUNT = 256
 SEEDS = st.integers(0, 2**32 - 1)
 FLOATS = tuple(scalar for scalar in scalar_types if scalar.kind == "f")

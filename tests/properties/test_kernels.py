@@ -17,6 +17,8 @@ from quadrants.ir import rules
 from quadrants.ir.ops import OPS
 from quadrants.ir.types import ScalarType, bf16, f32, f64, scalar_types, u1
 
+pytestmark = pytest.mark.slow
+
 COUNT = 256
 SEEDS = st.integers(0, 2**32 - 1)
 ARCHS = ("reference", "x64")

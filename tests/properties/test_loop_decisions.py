@@ -11,6 +11,8 @@ import pytest
 import quadrants as qd
 from quadrants.evidence.loop_programs import dependent, loop_program
 
+pytestmark = pytest.mark.slow
+
 SEEDS = [seed for seed in range(140) if dependent(loop_program(seed)) is not None]
 
 

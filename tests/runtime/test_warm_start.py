@@ -27,7 +27,7 @@ from quadrants.runtime.manifest import cache_counters
 
 NAME = "module_of_a_warm_start"
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*wins over QD_OFFLINE_CACHE")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:.*wins over QD_OFFLINE_CACHE")]
 
 
 @pytest.fixture
