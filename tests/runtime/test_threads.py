@@ -174,14 +174,14 @@ def test_the_first_failure_is_kept() -> None:
     fail = ctypes.PYFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)(table["qd_fail"])
     status = ctypes.PYFUNCTYPE(ctypes.c_int32)(table["qd_status"])
     assert threads.take_failure() is None and status() == 0
-    values = (ctypes.c_int64 * 10)(*range(10))
+    values = (ctypes.c_int64 * 40)(*range(40))
     fail(7, ctypes.addressof(values), 3)
     fail(8, ctypes.addressof(values), 0)
     assert status() == 1
     assert threads.take_failure() == (7, (0, 1, 2))
     assert threads.take_failure() is None and status() == 0
-    fail(9, ctypes.addressof(values), 10)
-    assert threads.take_failure() == (9, tuple(range(8)))
+    fail(9, ctypes.addressof(values), 40)
+    assert threads.take_failure() == (9, tuple(range(32)))
 
 
 def test_a_signal_is_seen_soon_however_wrong_the_estimate_was(parallel_for, tasks, four_threads) -> None:

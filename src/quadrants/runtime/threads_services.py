@@ -68,7 +68,7 @@ def _build_take_prints(module: Module) -> None:
 
 
 def _build_fail(module: Module) -> None:
-    """qd_fail(message, values, count): keep the first failure: its number and up to eight values."""
+    """qd_fail(message, values, count): keep the first failure: its number and as many values as there is room for."""
     f = module.function("qd_fail", "void", "i64 message", "ptr values", "i64 count")
     message, values, count = f.parameters
     state = pool(f)
