@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import numpy as np
@@ -50,10 +51,8 @@ def to_torch(view: np.ndarray, scalar: ScalarType, device: Any, copy: bool | Non
 
     ValueError if `copy` is False and the device is another one, or torch has no such dtype; ImportError without torch.
     """
-    import torch
-
     try:
-        tensor = torch.from_numpy(view)
+        tensor = _torch().from_numpy(view)
     except TypeError as error:
         raise ValueError(f"Zero-copy not available for dtype={scalar}: {error}") from None
     return _on_device(tensor, device, copy)
@@ -61,9 +60,12 @@ def to_torch(view: np.ndarray, scalar: ScalarType, device: Any, copy: bool | Non
 
 def bfloat16_to_torch(bits: np.ndarray, device: Any, copy: bool | None) -> Any:
     """A torch.bfloat16 tensor of bf16 bit patterns; see `to_torch`."""
-    import torch
-
+    torch = _torch()
     return _on_device(torch.from_numpy(bits.view(np.int16)).view(torch.bfloat16), device, copy)
+
+
+def _torch() -> Any:
+    return importlib.import_module("torch")
 
 
 def _on_device(tensor: Any, device: Any, copy: bool | None) -> Any:
