@@ -8,6 +8,7 @@ from quadrants.records import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Any
 
 __all__ = [
     "CompilationError",
@@ -135,7 +136,10 @@ class QuadrantsRuntimeError(RuntimeError):
 
 
 class QuadrantsAssertionError(QuadrantsRuntimeError, AssertionError):
-    """A failed `assert` in a kernel, or a failed check of debug mode."""
+    """A failed `assert` in a kernel, or a failed check of debug mode. `location`: the place in the source (file, line,
+    column), None where it is not known."""
+
+    location: Any = None
 
 
 class QuadrantsBoundsError(QuadrantsAssertionError, IndexError):

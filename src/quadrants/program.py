@@ -194,7 +194,7 @@ class Program:
         try:
             results = self.interpreter(arguments)
         except QuadrantsAssertionError as error:
-            raise type(error)(f"{error}\n  in kernel {self.name}") from None
+            raise _failed(type(error), str(error), self.name, error.location) from None
         return result_object(
             self.result, iter([_plain(value, type_) for value, type_ in zip(results, self.frame.result_types)])
         )
@@ -206,10 +206,17 @@ def failure(messages: dict[int, Message], kernel: str) -> Exception:
     if found is None or found[0] not in messages:
         return QuadrantsAssertionError(f"kernel {kernel} failed a check")
     message = messages[found[0]]
-    location = message.location
-    where = f" ({location.file}:{location.line})" if location is not None else ""
     kind = QuadrantsBoundsError if message.error == "index" else QuadrantsAssertionError
-    return kind(f"{message.render(found[1])}\n  in kernel {kernel}{where}")
+    return _failed(kind, message.render(found[1]), kernel, message.location)
+
+
+def _failed(
+    kind: type[QuadrantsAssertionError], text: str, kernel: str, location: Location | None
+) -> QuadrantsAssertionError:
+    where = f" ({location.file}:{location.line})" if location is not None else ""
+    error = kind(f"{text}\n  in kernel {kernel}{where}")
+    error.location = location
+    return error
 
 
 def write_array(frame: bytearray, offset: int, value: Any) -> None:

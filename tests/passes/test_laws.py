@@ -22,7 +22,8 @@ f32 | add %x, {0.0} | %0 = constant 0.0 : f32; %1 = add %x, %0 : f32; %1
 i32 | add %x, {0} | %x
 i32 | add {3}, %x | %0 = constant 3 : i32; %1 = add %x, %0 : i32; %1
 i32 | add (add %x, {3}), {4} | %0 = constant 7 : i32; %1 = add %x, %0 : i32; %1
-i32 | add (add %x, {2147483647}), {1} | %0 = constant -2147483648 : i32; %1 = add %x, %0 : i32; %1
+i32 | add (add %x, {2147483646}), {1} | %0 = constant 2147483647 : i32; %1 = add %x, %0 : i32; %1
+u32 | add (add %x, {4294967295}), {1} | %x
 i32 | add (sub {3}, %x), {4} | %0 = constant 7 : i32; %1 = sub %0, %x : i32; %1
 f32 | add %x, (neg %y) | %0 = sub %x, %y : f32; %0
 f64 | add (neg %x), %y | %0 = sub %y, %x : f64; %0
@@ -59,10 +60,8 @@ f64 | div %x, {-0.5} | %0 = constant -2.0 : f64; %1 = mul %x, %0 : f64; %1
 f64 | div %x, {3.0} | %0 = constant 3.0 : f64; %1 = div %x, %0 : f64; %1
 f32 | div (neg %x), (neg %y) | %0 = div %x, %y : f32; %0
 i32 | floordiv %x, {1} | %x
-i32 | floordiv %x, {0} | %0 = constant 0 : i32; %0
 i32 | truncdiv %x, {1} | %x
 i32 | mod %x, {1} | %0 = constant 0 : i32; %0
-i32 | mod %x, {0} | %0 = constant 0 : i32; %0
 i32 | mod %x, %x | %0 = constant 0 : i32; %0
 i32 | truncmod {0}, %x | %0 = constant 0 : i32; %0
 i32 | floordiv {0}, %x | %0 = constant 0 : i32; %0
@@ -140,7 +139,8 @@ u1 | cast (cast %x : i32) : f32 | %0 = cast %x : f32; %0
 u1 | cast (cast %x : i32) : u1 | %x
 i32 | bitcast (bitcast %x : f32) : i32 | %x
 f32 | bitcast (bitcast %x : u32) : i32 | %0 = bitcast %x : i32; %0
-i32 | add {2147483647}, {1} | %0 = constant -2147483648 : i32; %0
+i32 | add {2147483646}, {1} | %0 = constant 2147483647 : i32; %0
+u32 | add {4294967295}, {1} | %0 = constant 0 : u32; %0
 i32 | floordiv {-7}, {2} | %0 = constant -4 : i32; %0
 i32 | mod {-7}, {2} | %0 = constant 1 : i32; %0
 i32 | truncdiv {-7}, {2} | %0 = constant -3 : i32; %0
@@ -276,3 +276,22 @@ def test_square_root_and_its_like_are_not_folded_to_nan() -> None:
     after = parse_module(program("f64", "sqrt {-1.0}"))
     simplify.run(after, PassContext())
     assert [op.kind for op in after.kernel.body.ops] == ["constant", "sqrt", "return"]
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "add (add %x, {2147483647}), {1}",
+        "sub %x, {-2147483648}",
+        "mul (mul %x, {65536}), {32768}",
+        "floordiv %x, {0}",
+        "mod %x, {0}",
+        "add {2147483647}, {1}",
+        "floordiv {1}, {0}",
+    ],
+)
+def test_what_debug_mode_finds_stays(expression: str) -> None:
+    module = parse_module(program("i32", expression))
+    before = [op.kind for op in module.kernel.body.ops if op.kind != "constant"]
+    simplify.run(module, PassContext())
+    assert [op.kind for op in module.kernel.body.ops if op.kind != "constant"] == before

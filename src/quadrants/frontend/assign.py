@@ -283,7 +283,7 @@ def _changed_list(
 
 def _store_in_slot(walker: Walker, slot: Slot, place: Component, binding: Binding, node: ast.AST) -> None:
     for indices, part in _placements(walker, slot.element, place, binding, node):
-        walker.builder.op("store", part, slot.memory, *indices)
+        walker.builder.op("store", part, slot.memory, *indices, wrap=True)
 
 
 def _placements(

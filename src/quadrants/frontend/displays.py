@@ -13,13 +13,10 @@ from quadrants.frontend.domains import static_items, static_product
 from quadrants.frontend.expressions import settled
 from quadrants.frontend.printing import formatted
 from quadrants.frontend.values import Array, Binding, Iteration, Run, Sequence, Slot, Static, all_static
-from quadrants.ir.nodes import Value
 from quadrants.ir.types import shape_of
 
 if TYPE_CHECKING:
     from quadrants.frontend.walker import Walker
-
-__all__ = ["expression_text"]
 
 
 @expression(ast.Tuple)
@@ -127,29 +124,3 @@ def _call(walker: Walker, node: ast.Call) -> Binding:
 @expression(ast.JoinedStr)
 def _formatted(walker: Walker, node: ast.JoinedStr) -> Binding:
     return formatted(walker, node)
-
-
-def expression_text(walker: Walker, node: ast.expr) -> tuple[str, list[Value]]:
-    """A message: its text with {} for the run-time values, and these."""
-    if not isinstance(node, ast.JoinedStr):
-        binding = evaluate(walker, node)
-        if type(binding) is Static:
-            walker.compilation.evaluated(binding.value)
-            return str(binding.value), []
-        return "{}", [numbers.to_run(walker, binding, node).value]
-    text, values = [], []
-    for part in node.values:
-        if isinstance(part, ast.Constant):
-            text.append(str(part.value).replace("{", "{{").replace("}", "}}"))
-            continue
-        assert isinstance(part, ast.FormattedValue)
-        binding = evaluate(walker, part.value)
-        spec = "" if part.format_spec is None else expression_text(walker, part.format_spec)[0]
-        if type(binding) is Static:
-            walker.compilation.evaluated(binding.value)
-            shown = format(binding.value, spec)
-            text.append(shown.replace("{", "{{").replace("}", "}}"))
-            continue
-        text.append("{:" + spec + "}" if spec else "{}")
-        values.append(numbers.to_run(walker, binding, part).value)
-    return "".join(text), values

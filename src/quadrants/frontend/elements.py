@@ -278,7 +278,7 @@ def _matrix_element(walker: Walker, base: Binding, indices: list[Binding], node:
     if whole:
         position = [axis[0] for axis in axes]
         if type(base) is Slot:
-            return Run(walker.builder.emit("load", base.memory, *position), base.weak)
+            return Run(walker.builder.emit("load", base.memory, *position, wrap=True), base.weak)
         run = numbers.to_run(walker, base, node)
         return Run(walker.builder.emit("extract", run.value, *position), run.weak)
     run = numbers.to_run(walker, base, node)

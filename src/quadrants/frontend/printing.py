@@ -10,13 +10,14 @@ from quadrants.frontend import numbers
 from quadrants.frontend.calls import Arguments
 from quadrants.frontend.dispatch import evaluate
 from quadrants.frontend.values import Binding, Formatted, Sequence, Static
+from quadrants.ir.formatting import in_message
 from quadrants.ir.nodes import Value
 from quadrants.ir.types import shape_of
 
 if TYPE_CHECKING:
     from quadrants.frontend.walker import Walker
 
-__all__ = ["emit_print"]
+__all__ = ["call_of_text", "emit_print", "formatted", "message_text"]
 
 
 class _Text:
@@ -52,6 +53,16 @@ def emit_print(walker: Walker, arguments: Arguments, node: ast.AST) -> None:
         _add(walker, text, binding, "", node)
     text.text(end)
     walker.builder.op("print", *text.values, format=tuple(text.pieces), specs=tuple(text.specs))
+
+
+def message_text(walker: Walker, node: ast.expr) -> tuple[str, list[Value]]:
+    """An expression as the message of a check: its text with {} or {:spec} for the run-time values, and these."""
+    text = _Text()
+    _add(walker, text, evaluate(walker, node), "", node)
+    parts = [in_message(text.pieces[0])]
+    for spec, piece in zip(text.specs, text.pieces[1:]):
+        parts += ["{:" + spec + "}" if spec else "{}", in_message(piece)]
+    return "".join(parts), text.values
 
 
 def _add(walker: Walker, text: _Text, binding: Binding, spec: str, node: ast.AST) -> None:

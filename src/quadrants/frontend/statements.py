@@ -9,18 +9,23 @@ from quadrants.frontend import numbers, protocol
 from quadrants.frontend.assign import assign, augmented
 from quadrants.frontend.calls import LocalFunction
 from quadrants.frontend.dispatch import evaluate, register_branch, statement, walk
-from quadrants.frontend.displays import expression_text
 from quadrants.frontend.merge import Path, append_yield, merge_names, rebuild_wholes
+from quadrants.frontend.printing import message_text
 from quadrants.frontend.returns import UNREACHABLE
 from quadrants.frontend.scan import assigned_names, element_names, touched_names
 from quadrants.frontend.values import Binding, Run, Static, common_nature, is_list
 from quadrants.frontend.walker import Exit
+from quadrants.ir.formatting import in_message
 from quadrants.ir.nodes import Block, Op
+from quadrants.ir.types import u1
 
 if TYPE_CHECKING:
     from quadrants.frontend.walker import Walker
 
 __all__ = ["function_body", "walk"]
+
+# Numbers that the message of a failed assertion can have.
+_MOST_VALUES = 32
 
 
 def function_body(walker: Walker, statements: list[ast.stmt]) -> None:
@@ -147,9 +152,24 @@ def _assert(walker: Walker, node: ast.Assert) -> bool:
         if condition.value:
             return False
         condition = numbers.to_run(walker, condition, node)
-    text, values = ("", []) if node.msg is None else expression_text(walker, node.msg)
-    message = text or ast.unparse(node.test)
-    walker.builder.op("check", numbers.to_run(walker, condition, node).value, *values, message=message, error="assert")
+    test = numbers.to_run(walker, condition, node).value
+    if node.msg is None:
+        walker.builder.op("check", test, message=in_message(ast.unparse(node.test)), error="assert")
+        return False
+    fine, failed = Block(), Block()
+    with walker.inside(fine):
+        walker.builder.op("yield")
+    with walker.inside(failed):
+        text, values = message_text(walker, node.msg)
+        if len(values) > _MOST_VALUES:
+            raise walker.error(node.msg, f"a message of {len(values)} numbers: at most {_MOST_VALUES} can be told")
+        never = walker.builder.constant(False, u1)
+        walker.builder.op("check", never, *values, message=text, error="assert")
+        walker.builder.op("yield")
+    if values:
+        walker.builder.op("if", test, regions=(fine, failed), types=())
+    else:
+        walker.builder.op("check", test, message=text, error="assert")
     return False
 
 

@@ -9,12 +9,13 @@ as nested lists; a format spec applies to each number.
 
 from __future__ import annotations
 
+import string
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-__all__ = ["format_message", "format_print", "format_value"]
+__all__ = ["format_message", "format_print", "format_value", "in_message"]
 
 
 def format_value(value: Any, spec: str = "") -> str:
@@ -38,9 +39,17 @@ def format_print(pieces: Sequence[str], specs: Sequence[str] | None, values: Seq
 
 
 def format_message(message: str, values: Iterable[Any]) -> str:
-    """The text of a failed check: each `{}` of the message replaced by the next value."""
-    texts = message.split("{}")
-    parts = [texts[0]]
-    for text, value in zip(texts[1:], values):
-        parts += (format_value(value), text)
+    """The text of a failed check: each `{}` or `{:spec}` of the message replaced by the next value, `{{` and `}}` by
+    braces."""
+    supply = iter(values)
+    parts: list[str] = []
+    for text, field, spec, _ in string.Formatter().parse(message):
+        parts.append(text)
+        if field is not None:
+            parts.append(format_value(next(supply), spec or ""))
     return "".join(parts)
+
+
+def in_message(text: str) -> str:
+    """A text as a part of a message, where braces are doubled."""
+    return text.replace("{", "{{").replace("}", "}}")

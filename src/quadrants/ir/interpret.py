@@ -22,7 +22,7 @@ from quadrants.ir import evaluate as ev
 from quadrants.ir import streams
 from quadrants.ir.formatting import format_message, format_print
 from quadrants.ir.interpret_lanes import lane_access
-from quadrants.ir.nodes import Block, Function, Location, Module, Op, Value
+from quadrants.ir.nodes import Block, Function, Module, Op, Value
 from quadrants.ir.ops import OPS, Row
 from quadrants.ir.types import ArrayType, MatrixType, ScalarType, Type, scalar_of, shape_of
 from quadrants.recursion import deep_recursion
@@ -223,21 +223,23 @@ def _debug_check(op: Op, scalar: ScalarType) -> Callable[..., None] | None:
 
         def not_zero(result: Any, a: Any, b: Any) -> None:
             if np.any(b == 0):
-                raise QuadrantsAssertionError(f"{_place(op.location)}integer division by zero")
+                raise _failed(QuadrantsAssertionError, "integer division by zero", op)
 
         return not_zero
     if op.kind == "cast" and op.attribute("exact"):
 
         def exact(result: Any, a: Any) -> None:
             if not np.array_equal(result, a):
-                raise QuadrantsAssertionError(f"{_place(op.location)}a cast to {scalar} of {a} is not exact")
+                raise _failed(QuadrantsAssertionError, f"a cast to {scalar} of {a} is not exact", op)
 
         return exact
     return None
 
 
-def _place(location: Location | None) -> str:
-    return f"{location.file}:{location.line}:{location.column + 1}: " if location is not None else ""
+def _failed(kind: type[QuadrantsAssertionError], text: str, op: Op) -> QuadrantsAssertionError:
+    error = kind(text)
+    error.location = op.location
+    return error
 
 
 def _constant(program: _Program, op: Op) -> Step:
@@ -260,16 +262,15 @@ def _locator(op: Op, values: int) -> Callable[[Environment], tuple[np.ndarray, t
         array = env[array_value]
         found: list[int] = []
         for axis, value in enumerate(indices):
-            index = at = int(env[value])
+            at = int(env[value])
             size = array.shape[axis]
             if wrap and at < 0:
                 at += size
             if not 0 <= at < size:
-                name = array_value.name or "an array"
-                raise QuadrantsBoundsError(
-                    f"{_place(op.location)}index {index} is out of range for axis {axis} of {name}, "
-                    f"whose shape is {array.shape}"
-                )
+                name = array_value.name or "array"
+                place = ", ".join([str(int(env[value])) for value in indices])
+                text = f"{name}[{place}] is out of range: the shape of {name} is {array.shape}"
+                raise _failed(QuadrantsBoundsError, text, op)
             found.append(at)
         return array, tuple(found)
 
@@ -520,7 +521,7 @@ def _check(program: _Program, op: Op) -> Step:
 
     def run(env: Environment) -> None:
         if not env[condition]:
-            raise error(format_message(message, [env[value] for value in values]))
+            raise _failed(error, format_message(message, [env[value] for value in values]), op)
 
     return run
 

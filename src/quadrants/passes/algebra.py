@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from quadrants.ir import evaluate as ev
 from quadrants.ir.nodes import Op, Value
 from quadrants.ir.types import scalar_of
+from quadrants.passes.fold import fitting
 from quadrants.passes.laws import Found, Rewriter, defined_by, instead, is_float, is_negative_zero, left, plain, right
 
 # Addition and subtraction.
@@ -19,14 +19,15 @@ def add_number(s: Rewriter, op: Op, a: Value, b: Value, n: Any) -> Found:
         return a if is_negative_zero(n) else None  # x + -0.0 = x
     if n == 0:
         return a  # x + 0 = x
-    inner = defined_by(a, "add")
-    if inner is not None and (m := s.numbers.get(inner.operands[1])) is not None:
-        total = ev.wrap(scalar_of(a.type), n + m)  # (x + m) + n = x + (m + n)
-        return instead(op, "add", inner.operands[0], s.constant(op, a.type, total))
-    inner = defined_by(a, "sub")
-    if inner is not None and (m := s.numbers.get(inner.operands[0])) is not None:
-        total = ev.wrap(scalar_of(a.type), n + m)  # (m - x) + n = (m + n) - x
-        return instead(op, "sub", s.constant(op, a.type, total), inner.operands[1])
+    for kind, place in (("add", 1), ("sub", 0)):
+        inner = defined_by(a, kind)
+        m = s.numbers.get(inner.operands[place]) if inner is not None else None
+        total = fitting(scalar_of(a.type), n + m) if m is not None else None
+        if inner is not None and total is not None:
+            number = s.constant(op, a.type, total)
+            if kind == "add":
+                return instead(op, "add", inner.operands[0], number)  # (x + m) + n = x + (m + n)
+            return instead(op, "sub", number, inner.operands[1])  # (m - x) + n = (m + n) - x
     return None
 
 
@@ -52,8 +53,8 @@ def sub_number(s: Rewriter, op: Op, a: Value, b: Value, n: Any) -> Found:
         return a if n == 0 and not is_negative_zero(n) else None  # x - 0.0 = x
     if n == 0:
         return a  # x - 0 = x
-    scalar = scalar_of(a.type)
-    return instead(op, "add", a, s.constant(op, a.type, ev.wrap(scalar, -n))) if scalar.is_signed else None  # x + -n
+    negative = fitting(scalar_of(a.type), -n) if scalar_of(a.type).is_signed else None
+    return instead(op, "add", a, s.constant(op, a.type, negative)) if negative is not None else None  # x + -n
 
 
 @left("sub")
@@ -111,8 +112,9 @@ def mul_number(s: Rewriter, op: Op, a: Value, b: Value, n: Any) -> Found:
         return b  # x * 0 = 0
     inner = defined_by(a, "mul")
     if inner is not None and (m := s.numbers.get(inner.operands[1])) is not None:
-        product = ev.wrap(scalar_of(a.type), n * m)  # (x * m) * n = x * (m * n)
-        return instead(op, "mul", inner.operands[0], s.constant(op, a.type, product))
+        product = fitting(scalar_of(a.type), n * m)
+        if product is not None:
+            return instead(op, "mul", inner.operands[0], s.constant(op, a.type, product))  # (x * m) * n = x * (m * n)
     return None
 
 
@@ -152,8 +154,6 @@ def integer_division_number(s: Rewriter, op: Op, a: Value, b: Value, n: Any) -> 
         return None
     if n == 1:
         return a  # x // 1 = x
-    if n == 0:
-        return b  # x // 0 = 0, as the table says
     if n > 0 and n & (n - 1) == 0 and (op.kind == "floordiv" or not scalar_of(a.type).is_signed) and s.may_narrow():
         return instead(op, "shr", a, s.constant(op, a.type, n.bit_length() - 1))  # the floor of x / 2**k = x >> k
     return None
@@ -163,8 +163,8 @@ def integer_division_number(s: Rewriter, op: Op, a: Value, b: Value, n: Any) -> 
 def remainder_number(s: Rewriter, op: Op, a: Value, b: Value, n: Any) -> Found:
     if is_float(a.type):
         return None
-    if n in (0, 1):
-        return s.constant(op, a.type, 0)  # x % 1 = 0; x % 0 = 0, as the table says
+    if n == 1:
+        return s.constant(op, a.type, 0)  # x % 1 = 0
     if n > 0 and n & (n - 1) == 0 and (op.kind == "mod" or not scalar_of(a.type).is_signed) and s.may_narrow():
         return instead(op, "bit_and", a, s.constant(op, a.type, n - 1))  # x mod 2**k = the low k bits
     return None

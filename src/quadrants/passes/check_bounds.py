@@ -1,6 +1,7 @@
 """Debug mode's checks: indices out of range, integer division by zero, integers that overflow.
 
-Each stands in front of what it guards, so that a failed one stops the kernel before anything is touched.
+Those of indices and divisions stand in front of what they guard, so that a failed one stops the kernel before anything
+is touched.
 """
 
 from __future__ import annotations
@@ -9,16 +10,31 @@ from collections.abc import Callable
 
 from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Block, Function, Module, Op, Value
-from quadrants.ir.types import ArrayType, MatrixType, i64, scalar_of, shape_of
+from quadrants.ir.types import ArrayType, MatrixType, f64, i64, scalar_of, shape_of
 from quadrants.passes.context import PassContext
-from quadrants.passes.memory import ARRAY_POSITION
+from quadrants.passes.fold import number_of
+from quadrants.passes.memory import ARRAY_POSITION, MATRIX_INDICES
 
-__all__ = ["run"]
+__all__ = ["CHECKED", "run"]
 
 _DIVISIONS = frozenset({"floordiv", "mod", "truncdiv", "truncmod"})
 # Values that a failed check can report.
-_MOST_VALUES = 8
-_OVERFLOWING = {"add": "+", "sub": "-", "mul": "*"}
+_MOST_VALUES = 32
+# How messages write operations that can overflow.
+_SHOWN = {
+    "add": "{} + {}",
+    "sub": "{} - {}",
+    "mul": "{} * {}",
+    "pow": "{} ** {}",
+    "floordiv": "{} // {}",
+    "truncdiv": "{} divided by {}",
+    "neg": "-({})",
+    "abs": "abs({})",
+}
+CHECKED = _DIVISIONS | _SHOWN.keys()
+"""The kinds of arithmetic that debug mode checks."""
+
+_CHECKED_UPDATES = frozenset({"add", "sub", "mul"})
 
 
 def run(module: Module, context: PassContext) -> None:
@@ -42,31 +58,46 @@ class _Checker:
                 self.block(region)
             builder = Builder(out, op.location)
             if op.kind in ARRAY_POSITION:
-                self._indices(op, builder)
+                self._access(op, builder)
+            elif op.kind in MATRIX_INDICES:
+                self._element(op, builder)
             elif self.arithmetic and op.kind in _DIVISIONS:
                 self._division(op, builder)
             out.ops.append(op)
-            if self.arithmetic and op.kind in _OVERFLOWING:
+            if self.arithmetic:
                 self._overflow(op, builder)
         block.ops = out.ops
 
-    def _indices(self, op: Op, builder: Builder) -> None:
+    def _access(self, op: Op, builder: Builder) -> None:
         position = ARRAY_POSITION[op.kind]
         array, indices = op.operands[position], op.operands[position + 1 :]
         type_ = array.type
         assert type(type_) is ArrayType
-        if not indices:
+        if indices:
+            sizes = [builder.dim(array, axis=axis) for axis in range(type_.rank)]
+            name = self.names.get(array) or array.name or "array"
+            self._indices(name, indices, sizes, bool(op.attribute("wrap")), builder)
+
+    def _element(self, op: Op, builder: Builder) -> None:
+        matrix, indices = op.operands[0], op.operands[MATRIX_INDICES[op.kind] :]
+        shape = shape_of(matrix.type)
+        numbers = [number_of(index) for index in indices]
+        if all(number is not None and -size <= number < size for number, size in zip(numbers, shape)):
             return
-        sizes = [_size(builder, array, axis) for axis in range(type_.rank)]
+        name = matrix.name or ("vector" if len(shape) == 1 else "matrix")
+        self._indices(name, indices, [builder.index(size) for size in shape], True, builder)
+
+    def _indices(
+        self, name: str, indices: tuple[Value, ...], sizes: list[Value], wraps: bool, builder: Builder
+    ) -> None:
         zero = builder.index(0)
         fits: list[Value] = []
         for index, size in zip(indices, sizes):
-            low = builder.neg(size) if op.attribute("wrap") else zero
+            low = builder.neg(size) if wraps else zero
             fits += (builder.ge(index, low), builder.lt(index, size))
         condition = fits[0]
         for more in fits[1:]:
             condition = builder.bit_and(condition, more)
-        name = self.names.get(array) or array.name or "array"
         message = f"{name}[{', '.join(['{}'] * len(indices))}] is out of range"
         if len(indices) + len(sizes) <= _MOST_VALUES:
             shape = f"({', '.join(['{}'] * len(sizes))}{',' * (len(sizes) == 1)})"
@@ -86,24 +117,25 @@ class _Checker:
         self._check(builder, is_fine, text, shown, "zero")
 
     def _overflow(self, op: Op, builder: Builder) -> None:
-        scalar = scalar_of(op.results[0].type)
-        if not scalar.is_signed or scalar.is_float or scalar.bits < 32:
+        kind, operands, results = op.kind, op.operands, op.results
+        if kind == "update" and op.attribute("by") in _CHECKED_UPDATES:
+            kind, operands = op.attribute("by"), (results[0], operands[0])
+            result = builder.emit(kind, *operands) if _can_overflow(results[0]) else results[0]
+        elif kind in _SHOWN:
+            result = results[0]
+        else:
             return
-        fits = _fits_64(op, builder) if scalar.bits == 64 else _fits_narrow(op, builder)
-        left, right = op.operands
-        shown = () if shape_of(left.type) else (left, right)
-        sign = _OVERFLOWING[op.kind]
-        text = f"{{}} {sign} {{}} overflows {scalar}" if shown else f"an element of a {sign} b overflows {scalar}"
-        self._check(builder, fits, text, shown, "overflow")
+        if not _can_overflow(result) or _is_small(kind, operands):
+            return
+        fits = _fits(kind, operands, result, builder)
+        shown = () if shape_of(result.type) else operands
+        text = _SHOWN[kind].format(*["{}"] * len(shown)) if shown else "an element of " + _SHOWN[kind].format("a", "b")
+        self._check(builder, fits, f"{text} overflows {scalar_of(result.type)}", shown, "overflow")
 
     def _check(self, builder: Builder, condition: Value, text: str, shown: tuple[Value, ...], error: str) -> None:
         whole = builder.reduce_and(condition) if shape_of(condition.type) else condition
         builder.op("check", whole, *shown, message=text, error=error)
         self.context.count("checks")
-
-
-def _size(builder: Builder, array: Value, axis: int) -> Value:
-    return builder.dim(array, axis=axis)
 
 
 def _never_zero(value: Value) -> bool:
@@ -113,15 +145,49 @@ def _never_zero(value: Value) -> bool:
     return owner.attribute("value") != 0
 
 
-def _fits_narrow(op: Op, builder: Builder) -> Value:
-    """Law: the result is right if it equals the one in 64 bits."""
-    left, right = (builder.cast(operand, i64) for operand in op.operands)
-    return builder.eq(builder.cast(op.results[0], i64), builder.emit(op.kind, left, right))
+def _can_overflow(value: Value) -> bool:
+    scalar = scalar_of(value.type)
+    return scalar.is_signed and not scalar.is_float
 
 
-def _fits_64(op: Op, builder: Builder) -> Value:
-    (left, right), result = op.operands, op.results[0]
-    return _FITS[op.kind](builder, left, right, result)
+def _is_small(kind: str, operands: tuple[Value, ...]) -> bool:
+    """Whether a division has a divisor other than -1, which alone makes one overflow."""
+    divisor = number_of(operands[1]) if kind in ("floordiv", "truncdiv") else None
+    return divisor is not None and divisor != -1
+
+
+def _fits(kind: str, operands: tuple[Value, ...], result: Value, builder: Builder) -> Value:
+    """Whether the result is what it would be in integers without bounds."""
+    if len(operands) == 1:
+        return builder.ne(operands[0], builder.literal_like(operands[0], scalar_of(result.type).minimum))
+    left, right = operands
+    if kind in ("floordiv", "truncdiv"):
+        return _quotient_fits(builder, left, right)
+    if kind == "pow":
+        return _power_fits(builder, left, right, result)
+    if scalar_of(result.type).bits == 64:
+        return _FITS[kind](builder, left, right, result)
+    # Law: the result is right if it equals the one in 64 bits.
+    whole = builder.emit(kind, builder.cast(left, i64), builder.cast(right, i64))
+    return builder.eq(builder.cast(result, i64), whole)
+
+
+def _quotient_fits(builder: Builder, left: Value, right: Value) -> Value:
+    """Law: a quotient overflows only if it is that of the smallest number and -1."""
+    smallest = builder.literal_like(left, scalar_of(left.type).minimum)
+    return builder.bit_or(builder.ne(left, smallest), builder.ne(right, builder.literal_like(right, -1)))
+
+
+def _power_fits(builder: Builder, base: Value, exponent: Value, result: Value) -> Value:
+    """Law: wrapped results of numbers below 2**(bits + 1) are apart from the right ones by more than a millionth; a power
+    of a whole number by a negative one is never large."""
+    right = builder.pow(builder.cast(base, f64), builder.cast(exponent, f64))
+    size = builder.abs(right)
+    difference = builder.abs(builder.sub(builder.cast(result, f64), right))
+    is_close = builder.le(difference, builder.mul(size, builder.literal_like(size, 1e-6)))
+    is_small = builder.lt(size, builder.literal_like(size, 2.0 ** (scalar_of(result.type).bits + 1)))
+    is_negative = builder.lt(exponent, builder.zero_like(exponent))
+    return builder.bit_or(is_negative, builder.bit_and(is_close, is_small))
 
 
 def _sum_fits(builder: Builder, left: Value, right: Value, result: Value) -> Value:

@@ -81,9 +81,7 @@ class Computed:
         if op.kind in ("select", "if"):
             return self.number(self.forms.of(self._chosen(op, atom, environment)), environment)
         numbers = tuple([self.number(self.forms.of(operand), environment) for operand in op.operands])
-        found = fold(op, numbers)
-        assert found is not None
-        return int(found)
+        return int(fold(op, numbers) or 0)  # what is not folded is a division by zero
 
     def _chosen(self, op: Op, result: Value, environment: Environment) -> Value:
         condition = self.number(self.forms.of(op.operands[0]), environment)

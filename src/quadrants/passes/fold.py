@@ -18,7 +18,7 @@ from quadrants.ir.nodes import Op, Value
 from quadrants.ir.ops import OPS
 from quadrants.ir.types import ScalarType, Type
 
-__all__ = ["element_of", "fold", "number_of", "python_value"]
+__all__ = ["element_of", "fitting", "fold", "number_of", "python_value"]
 
 _INTEGER_KINDS = frozenset(row.name for row in OPS.values() if row.exact in ("integers", "both"))
 _FLOAT_KINDS = frozenset(row.name for row in OPS.values() if row.exact in ("floats", "both"))
@@ -38,6 +38,7 @@ _PYTHON: dict[str, Callable[[Any, Any], Any]] = {
     "min": lambda a, b: min(a, b),
     "max": lambda a, b: max(a, b),
 }
+_ZERO_DIVISIONS = frozenset({"floordiv", "mod", "truncdiv", "truncmod"})
 # Operations whose meaning is Python's unless the second number is zero.
 _DIVISIONS: dict[str, Callable[[Any, Any], Any]] = {"floordiv": lambda a, b: a // b, "mod": lambda a, b: a % b}
 
@@ -86,12 +87,20 @@ def _fold_integers(op: Op, operand_type: ScalarType, result_type: ScalarType, nu
         return None
     if kind in _PYTHON and len(numbers) == 2:
         exact = _PYTHON[kind](*numbers)
-        return exact if type(exact) is bool else ev.wrap(result_type, exact)
-    if kind in _DIVISIONS and numbers[1]:
-        return ev.wrap(result_type, _DIVISIONS[kind](*numbers))
+        return exact if type(exact) is bool else fitting(result_type, exact)
+    if kind in _ZERO_DIVISIONS and not numbers[1]:
+        return None  # debug mode finds it
+    if kind in _DIVISIONS:
+        return fitting(result_type, _DIVISIONS[kind](*numbers))
     if kind == "cast" and result_type.kind == "f" and result_type.bits < 32:
         return float(numbers[0]) if abs(int(numbers[0])) <= 256 else None  # narrow floats are folded where exact
     return _evaluate(op, operand_type, result_type, numbers)
+
+
+def fitting(type_: ScalarType, exact: int) -> int | None:
+    """A whole number in an integer type; None where a signed one overflows: debug mode finds it."""
+    wrapped = ev.wrap(type_, exact)
+    return wrapped if wrapped == exact or not type_.is_signed else None
 
 
 def _fold_floats(op: Op, operand_type: ScalarType, result_type: ScalarType, numbers: tuple[Any, ...]) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Block, Function, Module, Op, Value
 from quadrants.ir.types import ScalarType
+from quadrants.passes.check_bounds import CHECKED
 from quadrants.passes.clone import clone_ops
 from quadrants.passes.context import PassContext
 from quadrants.passes.nest import Nest, carried_arguments, counters, highs, inits, lows
@@ -97,7 +98,7 @@ class _Inductions:
         handed_on = end.operands[position]
         if not self.nest.users.get(argument):
             steps = computed_from(handed_on, loop, self.nest, counters(loop))
-            if steps is not None and self.context.permit():
+            if steps is not None and not self._checks(steps) and self.context.permit():
                 return _last(loop, position, handed_on, steps, behind)
             return None
         step = self._step(loop, argument, handed_on)
@@ -107,6 +108,10 @@ class _Inductions:
         (low,), (high,) = lows(loop), highs(loop)
         trips = behind.max(behind.sub(high, low), behind.index(0))
         return _advance(inits(loop)[position], trips, step, behind)
+
+    def _checks(self, steps: list[Op]) -> bool:
+        """Whether operations of the last iteration would be checked though there may be none."""
+        return self.context.options.debug and any(op.kind in CHECKED for op in steps)
 
     def _step(self, loop: Op, argument: Value, handed_on: Value) -> tuple[str, Value, list[Op]] | None:
         """The invariant that an integer is advanced by: (operation, invariant, what computes it within the loop)."""

@@ -14,12 +14,25 @@ from quadrants.passes.context import PassContext
 from quadrants.passes.fold import number_of
 from quadrants.passes.structure import callee_of
 
-__all__ = ["ARRAY_POSITION", "Effects", "Key", "MemoryEffects", "element_key", "may_meet", "memory_effects"]
+__all__ = [
+    "ARRAY_POSITION",
+    "MATRIX_INDICES",
+    "Effects",
+    "Key",
+    "MemoryEffects",
+    "element_key",
+    "may_meet",
+    "memory_effects",
+]
 
 Key = tuple[Value | int, ...]
 
 ARRAY_POSITION = {"load": 0, "store": 1, "update": 1, "compare_exchange": 2}
 """Where the array stands among the operands of a memory operation; the indices follow it."""
+
+MATRIX_INDICES = {"extract": 1, "insert": 2}
+"""Where the indices begin among the operands of an operation on one element of a matrix value; they may count from the
+end."""
 
 _OTHERS = frozenset(
     ["call", "update", "compare_exchange", "check", "print", "random", "slot", "return", "break", "continue"]

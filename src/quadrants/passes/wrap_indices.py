@@ -1,22 +1,24 @@
 """Removes `wrap`: indices that may count from the end are proved not to, or made to count from the start.
-What cannot be proved, by the loops and conditions around it, is a select.
+What cannot be proved, by the loops and conditions around it, is a select. So are those of elements of matrix values.
 """
 
 from __future__ import annotations
 
 from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Block, Function, Module, Op, Value
-from quadrants.passes.affine import Forms
+from quadrants.ir.types import ArrayType, shape_of
+from quadrants.passes.affine import Form, Forms
 from quadrants.passes.context import PassContext
 from quadrants.passes.facts import Facts
-from quadrants.passes.memory import ARRAY_POSITION
+from quadrants.passes.fold import number_of
+from quadrants.passes.memory import ARRAY_POSITION, MATRIX_INDICES
 from quadrants.passes.nest import Nest
 
 __all__ = ["run"]
 
 
 def run(module: Module, context: PassContext) -> None:
-    """Removes the attribute `wrap` from all accesses; stage `tasks`."""
+    """Removes the attribute `wrap` from all accesses, and negative indices from `extract` and `insert`; stage `tasks`."""
     for function in context.functions(module):
         if _wraps(function.body):
             unwrapper = _Unwrapper(function, context)
@@ -29,9 +31,15 @@ def _wraps(block: Block) -> bool:
         if op.regions:
             if any(_wraps(region) for region in op.regions):
                 return True
-        elif op.kind in ARRAY_POSITION and op.attribute("wrap"):
+        elif op.attribute("wrap") if op.kind in ARRAY_POSITION else op.kind in MATRIX_INDICES and not _is_static(op):
             return True
     return False
+
+
+def _is_static(op: Op) -> bool:
+    """Whether an operation on an element of a matrix has indices that need no look: constants from the start."""
+    numbers = [number_of(index) for index in op.operands[MATRIX_INDICES[op.kind] :]]
+    return all(number is not None and number >= 0 for number in numbers)
 
 
 class _Unwrapper:
@@ -57,6 +65,9 @@ class _Unwrapper:
             if kind in ARRAY_POSITION:
                 if op.attribute("wrap"):
                     self._access(op, out)
+            elif kind in MATRIX_INDICES:
+                if not _is_static(op):
+                    self._element(op, out)
             elif kind == "for":
                 self._loop(op)
             elif kind == "if":
@@ -84,11 +95,17 @@ class _Unwrapper:
         op.operands = (*op.operands[:position], *plain)
         op.attributes = {name: value for name, value in op.attributes.items() if name != "wrap"}
 
+    def _element(self, op: Op, out: list[Op]) -> None:
+        """The same for an element of a matrix value."""
+        matrix, first = op.operands[0], MATRIX_INDICES[op.kind]
+        plain = [self._plain(matrix, axis, index, op, out) for axis, index in enumerate(op.operands[first:])]
+        op.operands = (*op.operands[:first], *plain)
+
     def _plain(self, array: Value, axis: int, index: Value, op: Op, out: list[Op]) -> Value:
         """The index that counts from the start; what computes it is put to `out`."""
         form = self.forms.of(index)
         number = form.constant
-        if number is None and self.facts.not_negative(form, array, axis):
+        if number is None and self._not_negative(form, array, axis):
             return index
         if number is not None and number >= 0:
             return index
@@ -105,6 +122,11 @@ class _Unwrapper:
             self.made[key] = found
         return found
 
+    def _not_negative(self, index: Form, array: Value, axis: int) -> bool:
+        if type(array.type) is ArrayType:
+            return self.facts.not_negative(index, array, axis)
+        return self.facts.holds(index)
+
     def _zero(self) -> Value:
         if self.zero is None:
             self.zero = Builder(self.start).index(0)
@@ -112,6 +134,8 @@ class _Unwrapper:
 
     def _size(self, array: Value, axis: int, builder: Builder) -> Value:
         """The size of an axis: of a parameter once for the function."""
+        if type(array.type) is not ArrayType:
+            return builder.index(shape_of(array.type)[axis])
         if array not in self.parameters:
             return builder.dim(array, axis=axis)
         found = self.sizes.get((array, axis))
