@@ -258,12 +258,25 @@ def _any(name: str, value: Any) -> Argument:
     if protocol.is_storage(value):
         return _storage(value)
     if protocol.is_array(value):
+        _check_unmasked(name, value)
         array = as_numpy(value)
         type_ = numpy_array_type(array, 0, lambda text: QuadrantsRuntimeTypeError(f"argument '{name}': {text}"))
         argument = Argument("array", ("array", type_, "numpy", None, (), array.flags.writeable), type_, value)
         argument.array_kind = "numpy"
         return argument
     return _object(name, value)
+
+
+def _check_unmasked(name: str, value: Any) -> None:
+    if isinstance(value, np.ndarray) and type(value).__name__ == "MaskedArray":
+        raise QuadrantsRuntimeTypeError(
+            f"argument '{name}': a masked array, whose mask a kernel would not see: pass its .data, or .filled(…)"
+        )
+
+
+def _member(name: str, value: Any) -> Argument:
+    """A member of a dataclass: text is known at compile time."""
+    return _static(value) if type(value) is str else _any(name, value)
 
 
 def _storage(value: Any) -> Argument:
@@ -287,7 +300,7 @@ def _object(name: str, value: Any) -> Argument:
         return _sequence(value, [_any(name, item) for item in value], getattr(value, "_fields", ()))
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         names = tuple(field.name for field in dataclasses.fields(value))
-        return _sequence(value, [_any(f"{name}.{part}", getattr(value, part)) for part in names], names)
+        return _sequence(value, [_member(f"{name}.{part}", getattr(value, part)) for part in names], names)
     if isinstance(value, (list, bytes, bytearray, dict, set, complex)):
         raise _refuse(name, value, "a number, an array (NumPy, torch, qd.field, qd.ndarray), a vector or a tuple")
     if (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import random
 import types
@@ -208,6 +209,12 @@ def _call_class(walker: Walker, value: type, arguments: Arguments, node: ast.AST
 
 
 def _call_function(walker: Walker, value: Any, arguments: Arguments, node: ast.AST) -> Binding:
+    if isinstance(value, functools.partial):
+        given = [Static(argument) for argument in value.args]
+        keywords = {name: Static(argument) for name, argument in value.keywords.items()}
+        nodes = [None] * len(given) + arguments.nodes
+        arguments = Arguments([*given, *arguments.positional], {**keywords, **arguments.keywords}, nodes)
+        return call_binding(walker, Static(value.func), arguments, node)
     owner: list[Binding] = []
     called = value
     if isinstance(value, types.MethodType):
@@ -280,7 +287,7 @@ _signatures: dict[types.FunctionType, inspect.Signature] = {}
 def _signature(function: types.FunctionType) -> inspect.Signature:
     known = _signatures.get(function)
     if known is None:
-        known = _signatures[function] = inspect.signature(function)
+        known = _signatures[function] = inspect.signature(function, follow_wrapped=False)
     return known
 
 

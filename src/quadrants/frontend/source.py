@@ -71,7 +71,7 @@ def function_source(function: types.FunctionType) -> FunctionSource:
         return known
     parsed = _parsed(code.co_filename, function.__globals__)
     if function.__name__ == "<lambda>":
-        matching = parsed.lambdas.get(code.co_firstlineno, [])
+        matching = _lambdas_of(code, parsed.lambdas.get(code.co_firstlineno, []))
     else:
         matching = [node for node in parsed.functions.get(code.co_firstlineno, []) if node.name == code.co_name]
     if len(matching) != 1:
@@ -85,6 +85,18 @@ def function_source(function: types.FunctionType) -> FunctionSource:
         )
     _sources[code] = FunctionSource(code.co_filename, matching[0])
     return _sources[code]
+
+
+def _lambdas_of(code: types.CodeType, found: list[Any]) -> list[Any]:
+    """The lambdas of a line that a code object can be of: where Python keeps columns, some instruction makes the whole
+    body's value."""
+    positions = getattr(code, "co_positions", None)
+    if len(found) < 2 or positions is None:
+        return found
+    places = set(positions())
+    bodies = [node.body for node in found]
+    spans = [(body.lineno, body.end_lineno, body.col_offset, body.end_col_offset) for body in bodies]
+    return [node for node, span in zip(found, spans) if span in places]
 
 
 _new_tuple = tuple.__new__  # a third of the time that the named tuple's own constructor takes

@@ -234,7 +234,7 @@ def _reworded(reason: str) -> str:
 
 
 def _checked_signature(function: types.FunctionType) -> inspect.Signature:
-    signature = inspect.signature(function)
+    signature = inspect.signature(function, follow_wrapped=False)
     for name, parameter in signature.parameters.items():
         if parameter.kind is inspect.Parameter.VAR_KEYWORD:
             raise QuadrantsSyntaxError(f"kernel {function.__name__}: **{name} is not supported: name the parameters")

@@ -1,4 +1,4 @@
-"""Functions of `math` and `numpy` that are no operation of the IR, written in the language itself.
+"""Functions of `math`, `numpy` and `operator` that are no operation of the IR, written in the language itself.
 
 `REPLACEMENTS` says which function of Python's stands for which of these: a kernel that calls `math.gcd` calls `gcd`.
 Their parameters are named as Python's are, since calls may name them. All run as ordinary Python, too.
@@ -7,6 +7,7 @@ Their parameters are named as Python's are, since calls may name them. All run a
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -287,6 +288,30 @@ _OPERATORS = (
     *(logical_and, logical_or, logical_xor, logical_not),
 )
 
+_NAMES_IN_OPERATOR = {
+    "add": add,
+    "sub": subtract,
+    "mul": multiply,
+    "truediv": divide,
+    "floordiv": floor_divide,
+    "mod": mod,
+    "neg": negative,
+    "pos": positive,
+    "and_": bitwise_and,
+    "or_": bitwise_or,
+    "xor": bitwise_xor,
+    "invert": invert,
+    "lshift": left_shift,
+    "rshift": right_shift,
+    "eq": equal,
+    "ne": not_equal,
+    "lt": less,
+    "le": less_equal,
+    "gt": greater,
+    "ge": greater_equal,
+    "not_": logical_not,
+}
+
 REPLACEMENTS: list[tuple[Any, Callable[..., Any]]] = [
     *((getattr(math, own.__name__), own) for own in (gcd, lcm, factorial, perm, comb, isqrt, isclose, remainder)),
     *((getattr(math, own.__name__), own) for own in (modf, ldexp, fabs)),
@@ -296,4 +321,5 @@ REPLACEMENTS: list[tuple[Any, Callable[..., Any]]] = [
     (np.isclose, isclose_to),
     (np.float_power, power),
     *((getattr(np, own.__name__), own) for own in _OPERATORS),
+    *((getattr(operator, name), own) for name, own in _NAMES_IN_OPERATOR.items()),
 ]
