@@ -10,12 +10,6 @@ import quadrants as qd
 GRAVITY = 9.8
 
 
-@pytest.fixture(autouse=True)
-def _compiler() -> None:
-    if not hasattr(qd, "kernel"):
-        pytest.skip("this build has no compiler")
-
-
 def test_reduction_over_a_range() -> None:
     @qd.kernel
     def squares(n):

@@ -65,7 +65,7 @@ def add_row(a, i, by):
         a[i, j] += by
 
 
-@qd.func if hasattr(qd, "func") else lambda function: function
+@qd.func
 def saxpy_element(a, x, y):
     return a * x + y
 

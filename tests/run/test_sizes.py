@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 
 import numpy as np
 import pytest
 
 import quadrants as qd
-
-pytestmark = pytest.mark.slow
 
 SIZES = (0, 1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 63, 64, 65, 255, 1000, 4096, 4097, 100_003)
 BIG = 300_007
@@ -19,10 +18,12 @@ kernel_of = cache(qd.kernel)
 
 
 @pytest.fixture(scope="module", autouse=True, params=[1, 2, 5], ids=lambda count: f"{count}-threads")
-def _threads(request: pytest.FixtureRequest) -> None:
+def _without_options(request: pytest.FixtureRequest) -> Iterator[None]:
     """So many threads, set once for all tests: code that is compiled once has to be right for all sizes."""
     qd.init(arch=qd.x64, default_ip=qd.i64, default_fp=qd.f64, cpu_max_num_threads=request.param)
     kernel_of.cache_clear()
+    yield
+    qd.reset()
 
 
 def saxpy(a, x, y):

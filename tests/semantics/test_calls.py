@@ -85,7 +85,7 @@ def _clamped(x: qd.f32) -> qd.i32:
     return x
 
 
-@qd.func if hasattr(qd, "func") else lambda function: function
+@qd.func
 def _decorated(x, y):
     return x * y + 1
 
