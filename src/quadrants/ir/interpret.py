@@ -6,6 +6,7 @@ An index out of range is an error here whatever the options: the interpreter tou
 """
 
 # pyright: basic
+# NumPy's own annotations leave the types of views, shapes and elements unknown.
 
 from __future__ import annotations
 
