@@ -25,6 +25,7 @@ from quadrants.ir.formatting import format_message, format_print
 from quadrants.ir.interpret_lanes import lane_access
 from quadrants.ir.nodes import Block, Function, Module, Op, Value
 from quadrants.ir.ops import OPS, Row
+from quadrants.ir.races import RaceFinder
 from quadrants.ir.types import ArrayType, MatrixType, ScalarType, Type, scalar_of, shape_of
 from quadrants.recursion import deep_recursion
 
@@ -46,8 +47,8 @@ def interpret(
     """Runs the module's kernel once and gives its results as NumPy scalars and arrays.
 
     Arguments: numbers for scalars, sequences or arrays for matrices, NumPy arrays (updated in place) for arrays.
-    `debug` also finds integer divisions by zero and casts that promised to be exact and are not. `output` takes what
-    the kernel prints (else standard output does). Raises QuadrantsRuntimeTypeError for an argument that does not fit,
+    `debug` also finds integer divisions by zero, casts that promised to be exact and are not, and races between the
+    iterations of parallel loops. `output` takes what the kernel prints (else standard output does). Raises QuadrantsRuntimeTypeError for an argument that does not fit,
     QuadrantsBoundsError and QuadrantsAssertionError for what goes wrong on the way.
     """
     return prepare(module, debug=debug, output=output)(arguments)
@@ -142,6 +143,8 @@ class _Program:
         self.module = module
         self.debug = debug
         self.output = output
+        names = module.kernel.attributes.get("parameter_names") or ()
+        self.races = RaceFinder(dict(zip(module.kernel.parameters, names))) if debug else None
         self._codes: dict[str, tuple[list[Value], Step]] = {}
 
     def call(self, name: str, arguments: list[Any]) -> tuple[Any, ...]:
@@ -300,8 +303,23 @@ def _write(array: np.ndarray, indices: tuple[int, ...], value: Any) -> None:
         array[indices] = value
 
 
+def _watched(program: _Program, op: Op, position: int) -> Callable[[Environment], tuple[np.ndarray, tuple[int, ...]]]:
+    """`_locator`, with each access noted where races are looked for."""
+    locate, races, array_value = _locator(op, position), program.races, op.operands[position]
+    if races is None or array_value.type.is_slot:
+        return locate
+    stored = op.operands[0] if op.kind == "store" else None
+
+    def noted(env: Environment) -> tuple[np.ndarray, tuple[int, ...]]:
+        found = locate(env)
+        races.note(op, array_value, *found, env[stored] if stored is not None else None)
+        return found
+
+    return noted
+
+
 def _load(program: _Program, op: Op) -> Step:
-    locate, result = _locator(op, 0), op.results[0]
+    locate, result = _watched(program, op, 0), op.results[0]
     read = _reader(result.type)
 
     def run(env: Environment) -> None:
@@ -311,7 +329,7 @@ def _load(program: _Program, op: Op) -> Step:
 
 
 def _store(program: _Program, op: Op) -> Step:
-    locate, value = _locator(op, 1), op.operands[0]
+    locate, value = _watched(program, op, 1), op.operands[0]
 
     def run(env: Environment) -> None:
         _write(*locate(env), env[value])
@@ -328,7 +346,7 @@ def _combiner(by: str, scalar: ScalarType) -> Callable[[Any, Any], Any]:
 
 
 def _update(program: _Program, op: Op) -> Step:
-    locate, value, result = _locator(op, 1), op.operands[0], op.results[0]
+    locate, value, result = _watched(program, op, 1), op.operands[0], op.results[0]
     read, combine = _reader(result.type), _combiner(op.attribute("by"), scalar_of(result.type))
 
     def run(env: Environment) -> None:
@@ -340,7 +358,7 @@ def _update(program: _Program, op: Op) -> Step:
 
 
 def _compare_exchange(program: _Program, op: Op) -> Step:
-    locate, (expected, value), result = _locator(op, 2), op.operands[:2], op.results[0]
+    locate, (expected, value), result = _watched(program, op, 2), op.operands[:2], op.results[0]
     read = _reader(result.type)
 
     def run(env: Environment) -> None:
@@ -389,11 +407,13 @@ def _for(program: _Program, op: Op) -> Step:
     lows, highs, inits = op.operands[:rank], op.operands[rank : 2 * rank], op.operands[2 * rank :]
     arguments, results = op.regions[0].arguments, op.results
     run_body = program.block(op.regions[0])
+    races = program.races if op.attribute("parallel") else None
 
     def run(env: Environment) -> Signal | None:
         ranges = [range(int(env[low]), int(env[high])) for low, high in zip(lows, highs)]
         values = tuple([env[init] for init in inits])
-        for counters in itertools.product(*ranges):
+        iterations = itertools.product(*ranges)
+        for counters in iterations if races is None else races.watch(op, iterations):
             env.update(zip(arguments, (*map(np.int64, counters), *values)))
             signal = run_body(env)
             assert signal is not None
@@ -433,21 +453,24 @@ def _reducing_for(program: _Program, op: Op) -> Step:
     combine = [_combiner(name, scalar_of(result.type)) for name, result in zip(combiners, results)]
     run_body = program.block(op.regions[0])
     outer_rank = max(rank - 1, 1)
+    races = program.races
 
     def run(env: Environment) -> Signal | None:
         ranges = [range(int(env[low]), int(env[high])) for low, high in zip(lows, highs)]
         totals = tuple([env[init] for init in inits])
         outer = itertools.product(*ranges[:outer_rank])
+        first = True
         while part := list(itertools.islice(outer, chunk)):
             partials = identities
-            for counters in itertools.chain.from_iterable(
-                itertools.product(*[(counter,) for counter in place], *ranges[outer_rank:]) for place in part
-            ):
+            rows = [itertools.product(*[(counter,) for counter in place], *ranges[outer_rank:]) for place in part]
+            iterations = itertools.chain.from_iterable(rows)
+            for counters in iterations if races is None else races.watch(op, iterations, first):
                 env.update(zip(arguments, (*map(np.int64, counters), *partials)))
                 signal = run_body(env)
                 assert signal is not None and signal[0] <= CONTINUE
                 partials = signal[1]
             totals = tuple([join(total, partial) for join, total, partial in zip(combine, totals, partials)])
+            first = False
         env.update(zip(results, totals))
         return None
 
