@@ -104,7 +104,7 @@ def _kind(op: Op) -> str:
     """Accesses of one kind: loads, stores, and updates by what they do."""
     if op.kind != "update":
         return op.kind
-    by = op.attributes["by"]
+    by: str = op.attributes["by"]
     return _GROUPS.get(by, by)
 
 
