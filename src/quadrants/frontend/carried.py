@@ -129,13 +129,11 @@ class Carry:
 
 
 def _unsettled(walker: Walker, name: str) -> Broken:
-    return Broken(
-        lambda at: walker.error(
-            at,
-            f'"{name}" changes in the loop in a way that has no run-time value',
-            hint="numbers, vectors, matrices and tuples of them can change from one iteration to the next",
-        )
-    )
+    hint = "numbers, vectors, matrices and tuples of them can change from one iteration to the next"
+    if type(walker.env.get(name)) is Array:
+        hint = "arrays are swapped between launches, in Python: launch the kernel once a step"
+    text = f'"{name}" changes in the loop in a way that has no run-time value'
+    return Broken(lambda at: walker.error(at, text, hint=hint))
 
 
 def carried_names(walker: Walker, node: ast.For | ast.While, findings: Findings, targets: set[str], flag: str) -> Carry:
