@@ -314,6 +314,57 @@ def test_what_fits(function: Callable[..., Any], arguments: tuple[int, ...]) -> 
     assert qd.kernel(function)(*arguments) == function(*arguments)
 
 
+def square_root(a):
+    return qd.sqrt(a)  # !
+
+
+def ratio(a, b):
+    return a / b  # !
+
+
+def logarithm(a):
+    return qd.log(a)  # !
+
+
+def ratios(a, b):
+    for i in range(len(a)):
+        a[i] = a[i] / b[i]  # !
+
+
+@pytest.mark.parametrize(
+    "function, arguments, text",
+    [
+        (square_root, (-2.0,), "sqrt(-2.0) is NaN"),
+        (logarithm, (-1.0,), "log(-1.0) is NaN"),
+        (ratio, (0.0, 0.0), "0.0 / 0.0 is NaN"),
+        (total, (np.inf, -np.inf), "inf + -inf is NaN"),
+        (product, (np.inf, 0.0), "inf * 0.0 is NaN"),
+        (power, (-8.0, 0.5), "-8.0 ** 0.5 is NaN"),
+        (remainder, (1.0, 0.0), "1.0 % 0.0 is NaN"),
+        (total, (np.float32(np.inf), np.float32(-np.inf)), "inf + -inf is NaN"),
+    ],
+)
+def test_a_nan_is_born(function: Callable[..., Any], arguments: tuple[float, ...], text: str) -> None:
+    fails(QuadrantsAssertionError, text, function, *arguments)
+
+
+def test_a_nan_is_born_in_a_loop_or_a_vector() -> None:
+    a, b = np.full(3000, 2.0), np.ones(3000)
+    a[1000] = b[1000] = 0.0
+    fails(QuadrantsAssertionError, "0.0 / 0.0 is NaN", ratios, a, b)
+    v = qd.Vector([np.inf, 1.0])
+    fails(QuadrantsAssertionError, "an element of a + b is NaN", vector_sum, v, qd.Vector([-np.inf, 1.0]))
+
+
+def test_a_nan_is_handed_on_and_infinities_are_numbers() -> None:
+    assert np.isnan(qd.kernel(total)(np.nan, 1.0))
+    assert np.isnan(qd.kernel(square_root)(np.nan))
+    assert qd.kernel(ratio)(1.0, 0.0) == np.inf
+    a = np.array([np.nan, 1.0])
+    qd.kernel(ratios)(a, np.ones(2))
+    assert np.isnan(a[0]) and a[1] == 1.0
+
+
 def by_a_constant(a):
     n = qd.i64(0)
     return a[0] // n  # !

@@ -9,7 +9,7 @@ from __future__ import annotations
 from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Block, Function, Module, Op, Value
 from quadrants.ir.types import ScalarType
-from quadrants.passes.check_bounds import CHECKED
+from quadrants.passes.check_values import CHECKED
 from quadrants.passes.clone import clone_ops
 from quadrants.passes.context import PassContext
 from quadrants.passes.nest import Nest, carried_arguments, counters, highs, inits, lows
