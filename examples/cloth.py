@@ -20,7 +20,7 @@ links = ((0, 1), (1, 0), (0, -1), (-1, 0), (1, 1), (1, -1), (-1, 1), (-1, -1), (
 
 
 @qd.kernel
-def accelerate(x, v, ball, radius):
+def accelerate(x, v, w, ball, radius):
     for i, j in qd.ndrange(n, n):
         force = qd.Vector([0.0, 0.0, -gravity]) - drag * v[i, j]
         for di, dj in qd.static(links):
@@ -33,9 +33,8 @@ def accelerate(x, v, ball, radius):
         u = v[i, j] + dt * force
         out = x[i, j] - ball
         if out.norm() < radius and u.dot(out) < 0:  # slide along the ball
-            u -= u.dot(out) / out.dot(out) * out
-            u *= 1 - 4 * dt
-        v[i, j] = u
+            u = (1 - 4 * dt) * (u - u.dot(out) / out.dot(out) * out)
+        w[i, j] = u
 
 
 @qd.kernel
@@ -64,12 +63,13 @@ def shade(x: np.ndarray) -> np.ndarray:
 def main(picture: str) -> None:
     row, column = np.mgrid[0:n, 0:n] * spacing
     x = np.stack([column, row, 0.85 + 0.01 * np.sin(9 * row + 4 * column)], -1).astype(np.float32)
-    v, ball = np.zeros_like(x), qd.Vector([0.5, 0.5, 0.45])
+    v, w, ball = np.zeros_like(x), np.zeros_like(x), qd.Vector([0.5, 0.5, 0.45])
     images, start = [shade(x)], time.perf_counter()
     for _ in range(frames - 1):
         for _ in range(steps):
-            accelerate(x, v, ball, 0.3)
-            move(x, v)
+            accelerate(x, v, w, ball, 0.3)
+            move(x, w)
+            v, w = w, v
         images.append(shade(x))
     rate = n * n * steps * (frames - 1) / (time.perf_counter() - start)
     print(f"{n} x {n} masses: {rate / 1e6:.1f} million mass steps a second")
