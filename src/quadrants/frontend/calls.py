@@ -224,7 +224,7 @@ def _call_function(walker: Walker, value: Any, arguments: Arguments, node: ast.A
     if isinstance(function, types.MethodType):
         owner = [Static(function.__self__)]
         function = function.__func__
-    if not isinstance(function, types.FunctionType) or function.__module__.partition(".")[0] == "numpy":
+    if not isinstance(function, types.FunctionType) or (function.__module__ or "").partition(".")[0] == "numpy":
         raise _not_callable(walker, called, node)
     if _is_kernel(value):
         raise walker.error(

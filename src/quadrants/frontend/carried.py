@@ -37,7 +37,7 @@ from quadrants.frontend.values import (
 )
 from quadrants.frontend.walker import Exit, Loop
 from quadrants.ir.nodes import Block, Op, Value
-from quadrants.ir.types import Type
+from quadrants.ir.types import Type, scalar_of
 
 if TYPE_CHECKING:
     from quadrants.frontend.walker import Env, Walker
@@ -300,9 +300,24 @@ def _unsettled_names(
         if name in carry.names or name in carry.wholes or name in targets or name not in env:
             continue
         if name in live_head(node) and not _stays(env[name], name, exits):
+            _widen_memory(walker, name, [env[name], *(exit_.env.get(name) for exit_ in exits)], node)
             by_call = name not in assigned_names(node.body, node) and _can_be_carried(walker, env[name], node)
             (touched if by_call else found).add(name)
     return found - carry.findings.unsettled, touched
+
+
+def _widen_memory(walker: Walker, name: str, bindings: list[Binding | None], node: ast.AST) -> None:
+    """A local in memory that the loop gives another type: the function is walked again, with the type of all."""
+    slots = [binding for binding in bindings if type(binding) is Slot]
+    if len(slots) < len(bindings):
+        return
+    try:
+        type_, weak = unify(walker, [*slots], node)
+    except NoUnion:
+        return
+    wanted = (scalar_of(type_), weak)
+    if walker.slot_types.get(name) != wanted:
+        walker.widen_slot(name, *wanted)
 
 
 def _can_be_carried(walker: Walker, binding: Binding, node: ast.AST) -> bool:

@@ -15,7 +15,7 @@ from quadrants.frontend.dispatch import evaluate
 from quadrants.frontend.returns import Result, settle_returns
 from quadrants.frontend.source import FunctionSource, function_source, place
 from quadrants.frontend.statements import function_body, record_return
-from quadrants.frontend.values import Array, Binding, Run, Slot, Static, is_list, is_number
+from quadrants.frontend.values import Array, Binding, Run, Slot, Static, is_list, is_number, nature_of
 from quadrants.frontend.walker import Restart, Unknown, Walker
 from quadrants.ir.nodes import Function, Op, Value
 from quadrants.ir.types import i64, matrix_type
@@ -144,7 +144,7 @@ def _specialise(
     slot_types: dict[str, Any] = {}
     try:
         for _ in range(RECURSION_ATTEMPTS):
-            if _walk_function(compilation, specialisation, callee, key, bindings, slot_types):
+            if _settled_walk(compilation, specialisation, callee, key, bindings, slot_types):
                 break
         else:
             raise caller.error(
@@ -168,6 +168,22 @@ def _specialise(
     return specialisation
 
 
+def _settled_walk(
+    compilation: Compilation,
+    specialisation: Specialisation,
+    callee: Callee,
+    key: Any,
+    bindings: dict[str, Binding],
+    slot_types: dict[str, Any],
+) -> bool:
+    """Attempts until no slot has to be wider, which happens once a slot and type at most."""
+    while True:
+        try:
+            return _walk_function(compilation, specialisation, callee, key, bindings, slot_types)
+        except Restart:
+            continue
+
+
 def _walk_function(
     compilation: Compilation,
     specialisation: Specialisation,
@@ -176,7 +192,8 @@ def _walk_function(
     bindings: dict[str, Binding],
     slot_types: dict[str, Any],
 ) -> bool:
-    """One attempt; False if it has to be walked again (a wider slot, another guess of a recursive result)."""
+    """One attempt; False if it has to be walked again with another guess of a recursive result. Raises Restart for a
+    wider slot."""
     source = callee.source
     ir_function = Function(specialisation.name)
     walker = Walker(compilation, callee.function, source, ir_function)
@@ -205,8 +222,6 @@ def _walk_function(
             function_body(walker, source.node.body)
         wish = callee.annotations.get("return")
         result = settle_returns(walker, wish)
-    except Restart:
-        return False
     finally:
         specialisation.incomplete, compilation.incomplete = compilation.incomplete, outer_incomplete
     ir_function.result_types = result.types
@@ -274,7 +289,9 @@ def _emit_call(
         specialisation.pending.append(op)
     outcome, templates = result.rebuild(op.results)
     for name, value in zip(specialisation.templates, templates):
-        syntax = bound[name][1]
+        given, syntax = bound[name]
+        if type(value) is Run:
+            value.nature = nature_of(given)
         if syntax is not None and isinstance(syntax, (ast.Name, ast.Subscript, ast.Attribute)):
             assign(walker, _as_store(syntax), value)
     return outcome
