@@ -15,6 +15,8 @@ from quadrants.ir.types import MatrixType, Type, array_type, i32, i64, matrix_ty
 from quadrants.ir.verify import verify
 from quadrants.passes.lower_matrices import run
 
+pytestmark = pytest.mark.slow
+
 SHAPES = ((2,), (3,), (5,), (2, 2), (2, 3), (3, 2), (3, 3))
 TYPES: tuple[Type, ...] = (i32, *[matrix_type(i32, shape) for shape in SHAPES])
 

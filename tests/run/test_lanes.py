@@ -11,6 +11,8 @@ import pytest
 import quadrants as qd
 from quadrants import knobs
 
+pytestmark = pytest.mark.slow
+
 COUNT = 53  # whole blocks and a rest at every width
 
 

@@ -11,6 +11,8 @@ import pytest
 
 import quadrants as qd
 
+pytestmark = pytest.mark.slow
+
 
 def program(text: list[str], folder: Path):
     """The kernel `program` of a module with this text."""

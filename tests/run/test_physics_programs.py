@@ -10,6 +10,8 @@ import pytest
 import quadrants as qd
 from quadrants.evidence.programs import TargetExecutor
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def _started(executor: TargetExecutor) -> None:
