@@ -321,7 +321,8 @@ def bound_names(function: ast.FunctionDef) -> frozenset[str]:
                 if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store)
             ]
         )
-        function._bound_names = known  # type: ignore[attr-defined]
+        notes: Any = function
+        notes._bound_names = known
     return known
 
 

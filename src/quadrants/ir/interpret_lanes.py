@@ -26,7 +26,7 @@ def lane_access(program: Any, op: Op, scalar_step: Callable[[Any, Op], Any]) -> 
     indices, steps = op.operands[values + 1 : -1], op.attribute("steps")
     array = op.operands[values]
     own = [Value(i64, None, index.name) for index in indices]
-    value = Value(array.type.scalar)  # type: ignore[attr-defined]
+    value = Value(array.type.scalar)
     one = Op(
         kind,
         (*([value] if values else []), array, *own),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Op, Value
-from quadrants.ir.types import i32, i64, lane_type, scalar_of, u1
+from quadrants.ir.types import ScalarType, i32, i64, lane_type, scalar_of, u1
 
 __all__ = ["LaneValues", "Linear"]
 
@@ -95,8 +95,8 @@ class LaneValues:
             return self.builder.constant(owner.attribute("value"), target)
         return self.builder.emit("broadcast", scalar, type=target)
 
-    def constant(self, value: object, scalar_type: object) -> Value:
-        return self.builder.constant(value, lane_type(scalar_type, self.lanes))  # type: ignore[arg-type]
+    def constant(self, value: object, scalar: ScalarType) -> Value:
+        return self.builder.constant(value, lane_type(scalar, self.lanes))
 
     def index(self) -> Value:
         """The lanes' numbers."""

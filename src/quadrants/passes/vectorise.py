@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Block, Module, Op, Value
-from quadrants.ir.types import scalar_of
+from quadrants.ir.types import ScalarType, lanes_of, scalar_of
 from quadrants.passes.clone import clone_ops
 from quadrants.passes.context import PassContext
 from quadrants.passes.lane_choice import choose
@@ -125,19 +125,19 @@ def _whole(
     builder.op("yield", *out)
 
 
-def _identity(kind: str, scalar: object) -> float | int:
+def _identity(kind: str, scalar: ScalarType) -> float | int:
     from quadrants.ir.interpret import identity_of
 
-    if kind == "add" and scalar_of(scalar).is_float:  # type: ignore[arg-type]
+    if kind == "add" and scalar.is_float:
         return -0.0
-    return identity_of(kind, scalar).item()  # type: ignore[arg-type]
+    return identity_of(kind, scalar).item()
 
 
 def _combined(builder: Builder, kind: str, total: Value, wide: Value) -> Value:
     facts = {"reassociate": True} if kind in ("add", "mul") and scalar_of(total.type).is_float else {}
     if kind in _REDUCES:
         return builder.emit(kind, total, builder.emit(f"reduce_{kind}", wide, **facts), **facts)
-    for lane in range(wide.type.lanes):  # type: ignore[attr-defined]
+    for lane in range(lanes_of(wide.type)):
         total = builder.emit(kind, total, builder.extract_lane(wide, lane=lane))
     return total
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from quadrants.ir.nodes import Op, Value
-from quadrants.ir.types import LaneType, ScalarType, i64, lane_type, scalar_of
+from quadrants.ir.types import LaneType, ScalarType, i64, lane_type, lanes_of, scalar_of
 from quadrants.targets.llvm.arrays import ArrayAccess, from_memory, to_memory
 from quadrants.targets.llvm.emit_lanes import combine_lanes, extract, insert, splat
 from quadrants.targets.llvm.emit_memory import HANDLERS as SCALAR
@@ -36,7 +36,7 @@ class _Access:
         self.writer = writer
         self.access: ArrayAccess = writer.array(array)
         self.scalar: ScalarType = self.access.type.scalar
-        self.type: LaneType = lane_type(self.scalar, mask.type.lanes)  # type: ignore[attr-defined]
+        self.type: LaneType = lane_type(self.scalar, lanes_of(mask.type))
         self.lanes = self.type.lanes
         self.steps: tuple[int, ...] = op.attribute("steps")
         self.mask_value = mask
