@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 from collections.abc import Callable
 from typing import Any
 
@@ -173,6 +174,36 @@ def test_pairs_that_are_counted(executor: TargetExecutor) -> None:
             a[i] = x - 2 * y
 
     same_as_python(executor, differences, np.arange(5.0), np.arange(5.0))
+
+
+Pair = collections.namedtuple("Pair", "x y")
+
+
+def test_elements_are_read_when_they_are_put_into_something(executor: TargetExecutor) -> None:
+    def overwritten(a, out):
+        changed = [0.0, 1.0]
+        changed[0] = a[1]
+        pair = Pair(a[1], y=a[0])
+        grown = []
+        grown.append(a[1])
+        grown.extend([a[2], 7.0])
+        a[0] = a[1] = a[2] = 50.0
+        out[0] = changed[0] + 10 * pair.x + 100 * pair.y + 1000 * grown[0] + 10000 * grown[1] + len(grown)
+
+    same_as_python(executor, overwritten, np.arange(4.0) + 1, np.zeros(1))
+
+
+def test_lists_grow_on_the_path_that_is_taken(executor: TargetExecutor) -> None:
+    def grown(a, out):
+        for i in range(len(out)):
+            values = [1.0]
+            if a[i] > 1.5:
+                values.append(a[i])
+            else:
+                values.append(-1.0)
+            out[i] = values[0] + values[1]
+
+    same_as_python(executor, grown, np.arange(4.0), np.zeros(4))
 
 
 def test_two_names_for_one_list_are_refused() -> None:

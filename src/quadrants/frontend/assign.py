@@ -277,7 +277,7 @@ def _changed_list(
     ):
         return None
     items = list(owner.items)
-    items[position.value] = binding
+    items[position.value] = _settled(walker, binding, node)
     return Sequence(items, True)
 
 

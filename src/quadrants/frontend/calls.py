@@ -205,7 +205,11 @@ def _call_class(walker: Walker, value: type, arguments: Arguments, node: ast.AST
             f"the class {value.__name__} cannot be made in a kernel",
             hint="a tuple, a named tuple or a dataclass can",
         )
-    return Sequence(arguments.take(walker, node, tuple(names)), names=tuple(names))
+    items = [
+        walker.load(item, node) if type(item) is Array and item.is_element else item
+        for item in arguments.take(walker, node, tuple(names))
+    ]
+    return Sequence(items, names=tuple(names))
 
 
 def _call_function(walker: Walker, value: Any, arguments: Arguments, node: ast.AST) -> Binding:

@@ -205,7 +205,7 @@ def walk_body(
     before = walker.env
     walker.env = dict(before)
     carry.enter(walker, body.arguments[first:])
-    loop = Loop(node, flag=flag)
+    loop = Loop(node, flag=flag, before=before)
     walker.loops.append(loop)
     with walker.inside(body):
         if start is not None:

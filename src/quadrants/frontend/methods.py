@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ from quadrants.errors import QuadrantsTypeError
 from quadrants.frontend import numbers, operators
 from quadrants.frontend.assign import assign, unpacked
 from quadrants.frontend.calls import Arguments
+from quadrants.frontend.expressions import settled
 from quadrants.frontend.functions import library_function
 from quadrants.frontend.values import Array, Binding, BoundMethod, Run, Sequence, Slot, Static
 from quadrants.ir.types import matrix_type, scalar_of, shape_of, u1
@@ -30,7 +32,7 @@ def method_of(walker: Walker, base: Binding, name: str, node: ast.AST) -> Bindin
     if name in ("n", "m", "shape", "ndim", "T"):
         return _size_member(walker, base, name, node)
     if type(base) is Sequence and base.is_list and name in ("append", "extend"):
-        return BoundMethod(base, name, _append)
+        return BoundMethod(base, name, _append if name == "append" else _extend)
     method = _METHODS.get(name)
     if method is None:
         return None
@@ -43,14 +45,46 @@ def method_of(walker: Walker, base: Binding, name: str, node: ast.AST) -> Bindin
 
 
 def _append(walker: Walker, owner: Binding, arguments: Arguments, node: ast.AST) -> Binding:
-    """list.append while the list is known at compile time."""
+    """list.append while the length of the list is known at compile time."""
+    return _grown(walker, owner, arguments.take(walker, node, ("object",)), node)
+
+
+def _extend(walker: Walker, owner: Binding, arguments: Arguments, node: ast.AST) -> Binding:
+    """list.extend by a tuple, a list or a vector."""
+    (more,) = arguments.take(walker, node, ("iterable",))
+    return _grown(walker, owner, unpacked(walker, more, node), node)
+
+
+def _grown(walker: Walker, owner: Binding, more: list[Binding], node: ast.AST) -> Binding:
     assert type(owner) is Sequence
-    if walker.loops and not walker.loops[-1].is_static:
+    items = [*owner.items, *(settled(walker, item, node) for item in more)]
+    grown = Sequence(items, True, owner.names)
+    around = [binding for loop in walker.loops for binding in loop.before.values()]
+    if any(_with(binding, owner, grown) is not binding for binding in around):
         raise walker.error(
             node, "a list cannot grow in a run-time loop", hint="use a vector, or loop over qd.static(range(…))"
         )
-    owner.items.extend(arguments.positional)
+    found = False
+    for name, binding in walker.env.items():
+        changed = _with(binding, owner, grown)
+        if changed is not binding:
+            walker.env[name] = changed
+            found = True
+    if not found:  # a list of the function around a nested one
+        owner.items = items
     return Static(None)
+
+
+def _with(binding: Binding, old: Sequence, new: Sequence) -> Binding:
+    """The binding with one list, wherever it is in it, replaced by another."""
+    if binding is old:
+        return new
+    if type(binding) is not Sequence:
+        return binding
+    items = [_with(item, old, new) for item in binding.items]
+    if all(map(operator.is_, items, binding.items)):
+        return binding
+    return Sequence(items, binding.is_list, binding.names)
 
 
 def _array_member(walker: Walker, base: Array, name: str, node: ast.AST) -> Binding | None:

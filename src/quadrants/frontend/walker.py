@@ -47,11 +47,15 @@ class Exit:
 
 
 class Loop:
-    """A run-time loop being walked, or a static one (`is_static`), for `break` and `continue`."""
+    """A run-time loop being walked, or a static one (`is_static`), for `break` and `continue`. `before`: the names as
+    they are in front of a run-time loop."""
 
-    __slots__ = ("early", "exits", "flag", "is_static", "node")
+    __slots__ = ("before", "early", "exits", "flag", "is_static", "node")
 
-    def __init__(self, node: ast.For | ast.While, is_static: bool = False, flag: str = "") -> None:
+    def __init__(
+        self, node: ast.For | ast.While, is_static: bool = False, flag: str = "", before: Env | None = None
+    ) -> None:
+        self.before: Env = before or {}
         self.node = node
         self.is_static = is_static
         self.exits: list[Exit] = []

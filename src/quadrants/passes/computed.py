@@ -12,7 +12,7 @@ from quadrants.ir.types import ScalarType
 from quadrants.passes.affine import Form, Forms
 from quadrants.passes.fold import fold
 
-__all__ = ["Computed", "Environment"]
+__all__ = ["Computed", "Environment", "parts"]
 
 Environment = dict[Value, int]
 _DEEPEST = 24
@@ -53,12 +53,12 @@ class Computed:
         op = atom.owner
         if type(op) is not Op or op.kind == "dim" or self._depth > _DEEPEST:
             return frozenset((atom,))
-        parts = _parts(op, atom)
-        if parts is None:
+        found_parts = parts(op, atom)
+        if found_parts is None:
             return frozenset((atom,))
         self._depth += 1
         found = _NOTHING
-        for part in parts:
+        for part in found_parts:
             found |= self.leaves_of(self.forms.of(part))
         self._depth -= 1
         return found if len(found) <= _MOST_LEAVES else frozenset((atom,))
@@ -90,20 +90,20 @@ class Computed:
         return op.regions[0 if condition else 1].ops[-1].operands[op.results.index(result)]
 
 
-def _parts(op: Op, result: Value) -> tuple[Value, ...] | None:
+def parts(op: Op, result: Value) -> tuple[Value, ...] | None:
     """The values that a result is computed from, None where it is not computed from whole numbers and truth values."""
-    parts = op.operands
+    found = op.operands
     if op.kind == "if":
         ends = [region.ops[-1] for region in op.regions]
         if any(end.kind != "yield" for end in ends):
             return None
         position = op.results.index(result)
-        parts = (op.operands[0], *[end.operands[position] for end in ends])
+        found = (op.operands[0], *[end.operands[position] for end in ends])
     elif op.kind not in ("select", "constant") and (
         OPS[op.kind].effects != "pure" or OPS[op.kind].exact not in ("integers", "both")
     ):
         return None
-    return parts if all(_is_whole(part) for part in (result, *parts)) else None
+    return found if all(_is_whole(part) for part in (result, *found)) else None
 
 
 def _is_whole(value: Value) -> bool:

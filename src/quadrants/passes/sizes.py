@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from quadrants.ir.nodes import Op, Value
 from quadrants.passes.affine import Form
-from quadrants.passes.computed import Computed, Environment
+from quadrants.passes.computed import Computed, Environment, parts
 
 __all__ = ["Sizes"]
 
@@ -62,7 +62,7 @@ class Sizes:
                 signs.add(sign)
             return
         assert type(op) is Op
-        operands = [self._computed.forms.of(operand) for operand in op.operands]
+        operands = [self._computed.forms.of(part) for part in parts(op, atom) or ()]
         if op.kind in _DIVISIONS:
             divisor = operands[1].constant or 0
             self._look(operands[0], _sign(divisor) * sign * (op.kind in _QUOTIENTS), depth + 1)
