@@ -127,6 +127,8 @@ def _choices(loop: Op) -> str:
     facts = [f"{loop.attribute('rank')}-dimensional", f"about {loop.attribute('cost', 1)} ns an iteration"]
     if loop.attribute("reductions"):
         facts.append(f"reductions by {', '.join(loop.attribute('reductions'))} in chunks of {loop.attribute('chunk')}")
+    if loop.attribute("spare"):
+        facts.append("only where the sizes of arrays differ")
     if loop.attribute("scatter"):
         facts.append("scattered updates: private copies where they are small, else atomic")
     lanes = loop.attribute("lanes", 1)

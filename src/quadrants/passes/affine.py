@@ -218,6 +218,10 @@ class Forms:
             self._memo[value] = form
         return value
 
+    def equate(self, value: Value, form: Form) -> None:
+        """From now on, as far as nothing has asked for it yet, a variable is that form."""
+        self._memo[value] = form
+
     def learn_loop(self, loop: Op) -> None:
         """Takes in a `for` that is new, or that has new bounds."""
         for dimension, counter in enumerate(counters(loop)):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from quadrants.ir.nodes import Module, Op, Value
+from quadrants.ir.nodes import Block, Module, Op, Value
 from quadrants.ir.ops import OPS
 from quadrants.passes.context import PassContext
 from quadrants.passes.structure import functions_to_do
 
-__all__ = ["run"]
+__all__ = ["merge_in", "run"]
 
 _PURE = frozenset(row.name for row in OPS.values() if row.effects == "pure")
 _COMMUTATIVE = frozenset(row.name for row in OPS.values() if row.commutative)
@@ -19,6 +19,11 @@ def run(module: Module, context: PassContext) -> None:
     """Merges equal pure operations in every function, in place; any stage."""
     for function in functions_to_do(module, context):
         function.body.ops = _walk(function.body.ops, {}, {}, context)
+
+
+def merge_in(block: Block, context: PassContext) -> None:
+    """Merges equal pure operations of one block and its regions, whose results nothing outside uses."""
+    block.ops = _walk(block.ops, {}, {}, context)
 
 
 def _walk(ops: list[Op], available: dict[Any, Value], replaced: dict[Value, Value], context: PassContext) -> list[Op]:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from quadrants.ir.nodes import Function, Module, Op, Value
+from quadrants.ir.nodes import Block, Function, Module, Op, Value
 from quadrants.ir.types import ArrayType
 from quadrants.passes.context import PassContext
 from quadrants.passes.memory import Key, MemoryEffects, element_key, may_meet, memory_effects
 
-__all__ = ["run"]
+__all__ = ["forward_in", "run"]
 
 
 class _Content(NamedTuple):
@@ -32,6 +32,11 @@ def run(module: Module, context: PassContext) -> None:
             continue
         forwarder = _Forwarder(function, effects, context)
         function.body.ops = forwarder.walk(function.body.ops)
+
+
+def forward_in(block: Block, function: Function, effects: MemoryEffects, context: PassContext) -> None:
+    """Forwards within one block and its regions, taking nothing to be known in front of it."""
+    block.ops = _Forwarder(function, effects, context).walk(block.ops)
 
 
 class _Forwarder:

@@ -15,6 +15,7 @@ from quadrants.passes import (
     dead_stores,
     drop_atomics,
     forward_stores,
+    fuse,
     hoist,
     inductions,
     inline,
@@ -93,6 +94,13 @@ PIPELINE: tuple[Pass, ...] = (
         required=True,
     ),
     Pass("privatise", privatise.run, "tasks", "a shared sum is kept in registers and added once"),
+    Pass(
+        "fuse",
+        fuse.run,
+        "tasks",
+        "what two loops touch comes from memory once",
+        wanted=lambda options: not _checked(options),  # there what fails leaves behind what Python would
+    ),
     Pass(
         "straighten",
         straighten.run,
@@ -175,6 +183,10 @@ CONSTRAINTS: tuple[Constraint, ...] = (
     Constraint("inductions", "parallelise", "an induction would keep a loop in order"),
     Constraint("inline", "random_streams", "functions that draw get more parameters and results"),
     Constraint("random_streams", "cost", "the estimate counts what the streams cost"),
+    Constraint("random_streams", "fuse", "each loop of the user's has streams of its own"),
+    Constraint("privatise", "fuse", "what a loop adds up has become a value, and stands behind it"),
+    Constraint("fuse", "widen_sums", "sums of joined loops are widened together"),
+    Constraint("fuse", "drop_atomics", "joined loops are looked at as one"),
     Constraint("privatise", "straighten", "private sums under conditions are straightened, too"),
     Constraint("straighten", "widen_sums", "what has no branches is summed in blocks"),
     Constraint("privatise", "widen_sums", "private sums are widened, too"),
