@@ -21,7 +21,7 @@ def scatter(functions, element: str, array: np.ndarray, targets: np.ndarray, cos
     )
     frame = struct.pack("PqqP", array.ctypes.data, array.shape[0], array.strides[0], targets.ctypes.data)
     number = list(DTYPES).index(element) if kind is None else kind
-    table = struct.pack("qqqq", 0, 1, array.itemsize, number)
+    table = struct.pack("qqqqq", 0, 1, array.itemsize, number, 0)
     buffers = [ctypes.create_string_buffer(content, len(content)) for content in (frame, table)]
     frame_at, table_at = (ctypes.addressof(buffer) for buffer in buffers)
     run = prototype(threads.symbols()["qd_parallel_scatter"])

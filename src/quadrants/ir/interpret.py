@@ -103,7 +103,14 @@ def _bind_array(argument: Any, type_: ArrayType) -> np.ndarray:
         raise TypeError(f"its dtype is {argument.dtype}")
     if type_.layout == "C" and not argument.flags.c_contiguous:
         raise TypeError("it is not contiguous")
+    if type_.layout == "S" and not _is_planar(argument, len(type_.trailing)):
+        raise TypeError("its components are no dense planes")
     return argument
+
+
+def _is_planar(array: np.ndarray, static: int) -> bool:
+    first = array[(..., *[0] * static)]
+    return bool(first.flags.c_contiguous) and array.strides[-1] >= first.nbytes
 
 
 def _dtypes_in_memory(scalar: ScalarType) -> tuple[np.dtype, ...]:

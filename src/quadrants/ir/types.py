@@ -168,8 +168,10 @@ class ArrayType(Type):
     """Memory with a descriptor { data; shape[rank]; strides_in_bytes[rank] }.
 
     `rank` counts all axes; the sizes of the last `len(trailing)` axes are static (the element of a vector field has
-    trailing (3,)). `layout` is 'C' (dense, last axis fastest), 'A' (any strides) or 'L' (a slot: private dense memory of
-    one thread whose whole shape is `trailing`). A partial index that leaves just static axes yields a matrix.
+    trailing (3,)). `layout` is 'C' (dense, last axis fastest), 'S' (a structure of arrays: of each component of the
+    elements a dense plane; planes lie apart by the stride of the last axis and do not overlap), 'A' (any strides) or 'L'
+    (a slot: private dense memory of one thread whose whole shape is `trailing`). A partial index that leaves just static
+    axes yields a matrix.
     """
 
     __slots__ = ("layout", "rank", "scalar", "trailing")

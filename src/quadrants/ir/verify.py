@@ -285,7 +285,7 @@ def _fits(argument: Type, parameter: Type) -> bool:
     if type(argument) is not ArrayType or type(parameter) is not ArrayType:
         return False
     same = argument.scalar is parameter.scalar and argument.rank == parameter.rank
-    return same and argument.trailing == parameter.trailing and (argument.layout, parameter.layout) == ("C", "A")
+    return same and argument.trailing == parameter.trailing and parameter.layout == "A" and not argument.is_slot
 
 
 def _call(verifier: _Verifier, op: Op) -> None:

@@ -22,8 +22,8 @@ _AXIS_NAMES = "ijkl"
 
 
 class Layout(enum.IntEnum):
-    """How components lie in memory: an array of structures, or a structure of arrays. The compiler is free to choose
-    another placement as long as nobody looks at the memory."""
+    """How the components of elements lie in memory: as an array of structures (AOS, best where elements are reached at
+    random), or as a structure of arrays, a dense plane for each component (SOA, best for loops over all elements)."""
 
     AOS = 1
     SOA = 2
@@ -47,7 +47,8 @@ class Field(Storage):
         return twin
 
     def _twin(self, role: str) -> Field:
-        twin = type(self)(self._scalar, self._element_shape, None, name=f"{self._name}.{role}".lstrip("."))
+        name = f"{self._name}.{role}".lstrip(".")
+        twin = type(self)(self._scalar, self._element_shape, None, name=name, planar=self._planar)
         twin.__dict__.update(grad=None, dual=None)
         return twin
 
@@ -224,11 +225,11 @@ def field(
 
     `shape`: an int or tuple; () is 0-D, indexed by None; without it the field must be placed under `qd.root` before its
     use. `order` is a string of axes from the slowest to the fastest, as 'ji'. `offset` is the smallest index per axis.
-    `needs_grad`, `needs_dual` allocate `.grad`, `.dual`. `layout` says how components lie; `ndim` is not used.
+    `needs_grad`, `needs_dual` allocate `.grad`, `.dual`. `layout` says how components lie (see Layout); `ndim` is not used.
     QuadrantsSyntaxError for an order or offset that does not fit; QuadrantsRuntimeError for sizes that are not positive
     and for derivatives of integers.
     """
-    Layout(layout)
+    planar = Layout(layout) is Layout.SOA
     scalar, element_shape = element_of(dtype)
     if (needs_grad or needs_dual) and not scalar.is_float:
         raise QuadrantsRuntimeError(f"a field of {scalar} has no derivatives: needs_grad and needs_dual are for floats")
@@ -236,14 +237,13 @@ def field(
     if shape is None:
         if order is not None or offset is not None:
             raise QuadrantsSyntaxError("order and offset need a shape (or are given to place)")
-        result: Field = made(scalar, element_shape, None, name=name)
+        result: Field = made(scalar, element_shape, None, name=name, planar=planar)
     else:
         sizes = normalised_shape(shape)
         if any(size <= 0 for size in sizes):
             raise QuadrantsRuntimeError(f"Every dimension of a field's shape should be positive, not {sizes}")
-        result = made(
-            scalar, element_shape, sizes, _parsed_order(order, len(sizes)), normalised_offset(offset, len(sizes)), name
-        )
+        order, offset = _parsed_order(order, len(sizes)), normalised_offset(offset, len(sizes))
+        result = made(scalar, element_shape, sizes, order, offset, name, planar)
     for role, wanted in (("grad", needs_grad), ("dual", needs_dual)):
         if wanted and result._shape is not None:
             result._place_twin(role)

@@ -64,6 +64,7 @@ class Storage:
         order: tuple[int, ...] | None = None,
         offset: tuple[int, ...] | None = None,
         name: str = "",
+        planar: bool = False,
     ) -> None:
         self._scalar = scalar
         self._element_shape = element_shape
@@ -74,6 +75,7 @@ class Storage:
         self._view: np.ndarray | None = None
         self._source: tuple[Storage, tuple[int, ...]] | None = None
         self._shape: tuple[int, ...] | None = None
+        self._planar = planar
         self._order = self._offset = None
         self._freed = False
         if shape is not None:
@@ -88,9 +90,10 @@ class Storage:
         self._shape = shape
         self._order = order if order != tuple(range(len(shape))) else None
         self._offset = offset if offset is not None and any(offset) else None
-        dense = layout.plan(self._scalar, shape, self._element_shape, self._order).is_contiguous
+        kind = layout.plan(self._scalar, shape, self._element_shape, self._order, self._planar).kind
+        if self._source is not None and not (kind == "C" and self._source[0]._planar):
+            kind = "A"
         rank = len(shape) + len(self._element_shape)
-        kind = "C" if dense and self._source is None else "A"
         self._array_type = ir_types.array_type(self._scalar, rank, self._element_shape, kind)
 
     def __getattr__(self, name: str) -> Any:
@@ -121,7 +124,7 @@ class Storage:
 
     def _allocate(self) -> None:
         assert self._shape is not None
-        plan = layout.plan(self._scalar, self._shape, self._element_shape, self._order)
+        plan = layout.plan(self._scalar, self._shape, self._element_shape, self._order, self._planar)
         self._buffer = memory.allocate(plan.byte_count)
         stored = self._scalar.numpy if self._scalar.numpy is not None else np.dtype(np.uint16)
         self._view = np.ndarray(plan.shape, stored, self._buffer, 0, plan.strides)

@@ -153,7 +153,12 @@ class _Shape:
         """Whether lanes reach elements that are no neighbours."""
         array, *indices = op.operands[0 if op.kind == "load" else 1 :]
         varying = [index in self.facts.varying for index in indices]
-        return array not in self.facts.slots and any(varying) and (not varying[-1] or any(varying[:-1]))
+        type_ = array.type
+        assert type(type_) is ArrayType
+        near = len(indices) - 1 - (len(type_.trailing) if type_.layout == "S" else 0)
+        return (
+            array not in self.facts.slots and any(varying) and varying != [axis == near for axis in range(len(varying))]
+        )
 
     def _work(self, block: Block) -> tuple[int, int]:
         """Operations on lanes in a block and its branches, loops apart, and the gathers among them."""

@@ -39,10 +39,11 @@ _TYPES = (("float", 4), ("double", 8), ("i32", 4), ("i64", 8))  # by ScatterEntr
 class ScatterEntry(ctypes.Structure):
     """One updated array: where its descriptor lies in the frame, and its elements (kind 0 f32, 1 f64, 2 i32, 3 i64).
 
-    An array of any other kind is never copied.
+    An array of any other kind is never copied. Of a structure of arrays `planes` counts the axes that name a plane: it is
+    copied with what pads its planes.
     """
 
-    _fields_ = [("descriptor", _I64), ("rank", _I64), ("element_bytes", _I64), ("kind", _I64)]
+    _fields_ = [("descriptor", _I64), ("rank", _I64), ("element_bytes", _I64), ("kind", _I64), ("planes", _I64)]
 
 
 class _Job(ctypes.Structure):
@@ -108,6 +109,9 @@ def _build_entry_bytes(module: Module) -> None:
     rank = record.get("rank")
     shape = f.offset(f.offset(frame, record.get("descriptor")), 8)
     strides = f.offset(shape, rank * 8)
+    batch = (rank - record.get("planes")) * 8
+    with f.when(record.get("planes").is_not(0)):
+        f.give(f.load("i64", shape, batch) * f.load("i64", strides, batch))
     expected = f.variable("i64", record.get("element_bytes"))
     with f.count(rank) as axis:
         place = (rank - axis - 1) * 8

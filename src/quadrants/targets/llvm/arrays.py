@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from quadrants.errors import QuadrantsInternalError
-from quadrants.ir.types import ArrayType, ScalarType
+from quadrants.ir.types import ArrayType, ScalarType, array_type
 from quadrants.targets.llvm.scalars import memory_type, register_type
 
 if TYPE_CHECKING:
-    from quadrants.targets.llvm.writer import Writer
+    from quadrants.targets.llvm.writer import AliasScope, Writer
 
 __all__ = ["ArrayAccess"]
 
@@ -21,17 +21,19 @@ class ArrayAccess:
     `annotations` follow every access: alignment and alias scopes.
     """
 
-    __slots__ = ("_data", "_sizes", "_strides", "_writer", "annotations", "pointer", "type")
+    __slots__ = ("_data", "_planes", "_sizes", "_strides", "_writer", "annotations", "pointer", "scope", "type")
 
-    def __init__(self, writer: Writer, type_: ArrayType, pointer: str) -> None:
+    def __init__(self, writer: Writer, type_: ArrayType, pointer: str, scope: AliasScope | None = None) -> None:
         self._writer = writer
         self.type = type_
         self.pointer = pointer
-        scope = writer.slot_scope() if type_.is_slot else writer.array_scope()
-        self.annotations = f", align {type_.scalar.bytes}{scope}"
+        self.scope = scope
+        facts = writer.slot_scope() if scope is None else scope.annotations
+        self.annotations = f", align {type_.scalar.bytes}{facts}"
         self._data = pointer if type_.is_slot else ""
         self._sizes: dict[int, str] = {}
         self._strides: dict[int, str] = {}
+        self._planes: dict[int, ArrayAccess] = {}
 
     def data(self) -> str:
         """The pointer to element 0."""
@@ -70,13 +72,51 @@ class ArrayAccess:
         address = writer.early(f"getelementptr inbounds i64, ptr {self.pointer}, i64 {word}")
         return writer.early(f"load i64, ptr {address}, align 8, !invariant.load !0, !noundef !0{facts}")
 
+    def reach(self, indices: list[str]) -> tuple[ArrayAccess, int]:
+        """The array through which an element is reached, and how many of the indices lead there: of an array of planes
+        whose component the code names, the plane."""
+        type_ = self.type
+        batch = type_.rank - len(type_.trailing)
+        if type_.layout != "S" or not all(map(str.isdecimal, indices[batch:])):
+            return self, type_.rank
+        component = 0
+        for size, index in zip(type_.trailing, indices[batch:]):
+            component = component * size + int(index)
+        return self._plane(component), batch
+
+    def _plane(self, component: int) -> ArrayAccess:
+        found = self._planes.get(component)
+        if found is None:
+            writer, type_ = self._writer, self.type
+            plane = array_type(type_.scalar, type_.rank - len(type_.trailing))
+            scope = writer.alias_scope(self.scope)
+            found = self._planes[component] = ArrayAccess(writer, plane, self.pointer, scope)
+            found._data = self.data()
+            if component:
+                step = writer.early(f"mul nsw i64 {self.stride(type_.rank - 1)}, {component}")
+                memory = memory_type(type_.scalar)
+                found._data = writer.early(f"getelementptr inbounds {memory}, ptr {found._data}, i64 {step}")
+        return found
+
+    def step(self, axis: int) -> str:
+        """How many elements apart neighbours along an axis are, for any layout; an i64."""
+        type_ = self.type
+        batch = type_.rank - len(type_.trailing)
+        if type_.layout == "A" or (type_.layout == "S" and axis >= batch):
+            return self.stride(axis)
+        total, last = "1", batch if type_.layout == "S" else type_.rank
+        for later in range(axis + 1, last):
+            size = self.size(later)
+            total = size if total == "1" else self._writer.early(f"mul nsw i64 {total}, {size}")
+        return total
+
     def address(self, indices: list[str]) -> str:
         """The pointer to the element at the indices (i64, one an axis)."""
         writer, type_ = self._writer, self.type
         if len(indices) != type_.rank:
             raise QuadrantsInternalError(f"{len(indices)} indices into {type_} in a lowered module")
         data = self.data()
-        if type_.layout == "A":
+        if type_.layout in ("A", "S"):
             return self._strided(data, indices)
         if not indices:
             return data
@@ -94,22 +134,25 @@ class ArrayAccess:
         writer, address = self._writer, data
         for axis, index in enumerate(indices):
             if index != "0":
-                offset = writer.assign(f"mul nsw i64 {index}, {self.stride(axis)}")
+                step = self.step(axis)
+                offset = index if step == "1" else writer.assign(f"mul nsw i64 {index}, {step}")
                 memory = memory_type(self.type.scalar)
                 address = writer.assign(f"getelementptr inbounds {memory}, ptr {address}, i64 {offset}")
         return address
 
     def load(self, indices: list[str]) -> str:
         """Reads an element; gives the value's name."""
-        address = self.address(indices)
-        text = f"load {memory_type(self.type.scalar)}, ptr {address}{self.annotations}"
+        access, count = self.reach(indices)
+        address = access.address(indices[:count])
+        text = f"load {memory_type(self.type.scalar)}, ptr {address}{access.annotations}"
         return from_memory(self._writer, self.type.scalar, self._writer.assign(text))
 
     def store(self, value: str, indices: list[str]) -> None:
         """Writes an element."""
-        address = self.address(indices)
+        access, count = self.reach(indices)
+        address = access.address(indices[:count])
         stored = to_memory(self._writer, self.type.scalar, value)
-        self._writer.line(f"store {memory_type(self.type.scalar)} {stored}, ptr {address}{self.annotations}")
+        self._writer.line(f"store {memory_type(self.type.scalar)} {stored}, ptr {address}{access.annotations}")
 
 
 def from_memory(writer: Writer, scalar: ScalarType, loaded: str) -> str:

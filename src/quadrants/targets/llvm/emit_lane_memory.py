@@ -17,6 +17,9 @@ from quadrants.targets.llvm.writer import Writer, value_type
 
 __all__ = ["HANDLERS"]
 
+# Layouts whose axes are reached by their strides.
+_STRIDED = ("A", "S")
+
 
 @dataclass
 class _Places:
@@ -32,13 +35,15 @@ class _Access:
     """One access by lanes, as the handlers need it."""
 
     def __init__(self, writer: Writer, op: Op, values: int) -> None:
-        array, *self.indices, mask = op.operands[values:]
+        array, *indices, mask = op.operands[values:]
         self.writer = writer
-        self.access: ArrayAccess = writer.array(array)
+        names = ["" if type(index.type) is LaneType else writer.name(index) for index in indices]
+        self.access, count = writer.array(array).reach(names)
+        self.indices = indices[:count]
         self.scalar: ScalarType = self.access.type.scalar
         self.type: LaneType = lane_type(self.scalar, lanes_of(mask.type))
         self.lanes = self.type.lanes
-        self.steps: tuple[int, ...] = op.attribute("steps")
+        self.steps: tuple[int, ...] = op.attribute("steps")[:count]
         self.mask_value = mask
         owner = mask.owner
         constant = owner.attribute("value") if isinstance(owner, Op) and owner.kind == "constant" else None
@@ -61,8 +66,8 @@ class _Access:
             return access.address(names)
         linear: int | str = 0
         for axis, name in enumerate(names):
-            if access.type.layout == "A":
-                linear = _plus(writer, linear, _times(writer, access.stride(axis), _number(name)))
+            if access.type.layout in _STRIDED:
+                linear = _plus(writer, linear, _times(writer, access.step(axis), _number(name)))
             else:
                 linear = _plus(writer, _times(writer, access.size(axis), linear) if axis else 0, _number(name))
         return writer.assign(f"getelementptr {memory_type(self.scalar)}, ptr {access.data()}, i64 {linear}")
@@ -71,8 +76,8 @@ class _Access:
         writer, access = self.writer, self.access
         total: int | str = 0
         for axis, step in enumerate(self.steps):
-            if access.type.layout == "A":
-                part = _times(writer, access.stride(axis), step) if step else 0
+            if access.type.layout in _STRIDED:
+                part = _times(writer, access.step(axis), step) if step else 0
                 total = _plus(writer, total, part)
             else:
                 total = _plus(writer, _times(writer, access.size(axis), total) if axis else 0, step)
@@ -86,8 +91,8 @@ class _Access:
         linear = ""
         for axis, index in enumerate(self.indices):
             own = self._index(index, self.steps[axis])
-            if access.type.layout == "A":
-                own = writer.assign(f"mul nsw {text} {own}, {splat(writer, wide, access.stride(axis))}")
+            if access.type.layout in _STRIDED:
+                own = writer.assign(f"mul nsw {text} {own}, {splat(writer, wide, access.step(axis))}")
             elif linear:
                 linear = writer.assign(f"mul nsw {text} {linear}, {splat(writer, wide, access.size(axis))}")
             linear = writer.assign(f"add nsw {text} {linear}, {own}") if linear else own
@@ -212,7 +217,7 @@ def _is_atomic(writer: Writer, op: Op, access: _Access) -> bool:
 def _update(writer: Writer, op: Op) -> None:
     """Lanes that reach different elements, which no thread shares, are one vector; others update in turn."""
     access = _Access(writer, op, 1)
-    if access.full and access.plain and not _is_atomic(writer, op, access):
+    if access.plain and not _is_atomic(writer, op, access):
         apart = not any(type(index.type) is LaneType for index in access.indices)
         places = access.places() if apart else _Places()
         if isinstance(places.stride, int) and places.stride:
@@ -225,7 +230,7 @@ def _update(writer: Writer, op: Op) -> None:
 
 
 def _in_turn(writer: Writer, op: Op, access: _Access) -> str:
-    value, array = op.operands[:2]
+    value, array, *indices, _ = op.operands
     attributes = {key: found for key, found in (op.attributes or {}).items() if key != "steps"}
     olds = "poison"
     for lane in range(access.lanes):
@@ -236,7 +241,7 @@ def _in_turn(writer: Writer, op: Op, access: _Access) -> str:
             writer.branch(on, inside, after)
             writer.begin(inside)
         operands = [_bound(writer, scalar_of(value.type), extract(writer, value, lane)), array]
-        operands += [_lane_index(writer, access, axis, lane) for axis in range(len(access.indices))]
+        operands += [_lane_index(writer, index, step, lane) for index, step in zip(indices, op.attribute("steps"))]
         one = Op("update", tuple(operands), (access.scalar,), attributes, location=op.location)
         SCALAR["update"](writer, one)
         old = writer.names[one.results[0]]
@@ -260,8 +265,7 @@ def _bound(writer: Writer, scalar: ScalarType, name: str) -> Value:
     return value
 
 
-def _lane_index(writer: Writer, access: _Access, axis: int, lane: int) -> Value:
-    index, step = access.indices[axis], access.steps[axis]
+def _lane_index(writer: Writer, index: Value, step: int, lane: int) -> Value:
     if type(index.type) is LaneType:
         return _bound(writer, i64, extract(writer, index, lane))
     if not step or not lane:

@@ -56,10 +56,11 @@ def _slot(writer: Writer, op: Op) -> None:
 def _update(writer: Writer, op: Op) -> None:
     _refuse_wrap(op)
     value, array, *indices = op.operands
-    access = writer.array(array)
+    names = _indices(writer, tuple(indices))
+    access, count = writer.array(array).reach(names)
     type_ = access.type.scalar
     operand = writer.name(value)
-    address = access.address(_indices(writer, tuple(indices)))
+    address = access.address(names[:count])
     by = op.attributes["by"]
     atomic = writer.atomic_needed and op.attribute("atomic", True) and not access.type.is_slot
     if by == "add" and array in writer.plain_updates:
@@ -142,8 +143,9 @@ def _compare_exchange(writer: Writer, op: Op) -> None:
     _refuse_wrap(op)
     expected, value, array, *indices = op.operands
     type_ = scalar(value)
-    access = writer.array(array)
-    address = access.address(_indices(writer, tuple(indices)))
+    names = _indices(writer, tuple(indices))
+    access, count = writer.array(array).reach(names)
+    address = access.address(names[:count])
     memory = memory_type(type_)
     wanted = to_memory(writer, type_, writer.name(expected))
     stored = to_memory(writer, type_, writer.name(value))

@@ -354,7 +354,8 @@ def _call_scatter(writer: EntryWriter, op: Op, captures: _Captures, arrays: list
     for array in arrays:
         type_ = array.type
         assert isinstance(type_, ArrayType)
-        words = (writer.offset(array), type_.rank, type_.scalar.bytes, _SCATTER_KINDS[type_.scalar.name])
+        planes = len(type_.trailing) if type_.layout == "S" else 0
+        words = (writer.offset(array), type_.rank, type_.scalar.bytes, _SCATTER_KINDS[type_.scalar.name], planes)
         rows.extend([f"i64 {word}" for word in words])
     table = f"{plain}.table"
     writer.unit.constants.append(

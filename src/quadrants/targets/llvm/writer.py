@@ -88,6 +88,23 @@ class Loop:
         self.break_edges: list[tuple[str, list[str]]] = []
 
 
+@dataclass(frozen=True)
+class AliasScope:
+    """What the accesses through one array, or one part of the array `whole`, do not overlap; `annotations` say it."""
+
+    annotations: str
+    number: int = -1
+    others: int = -1
+    whole: AliasScope | None = None
+
+    def meets(self, other: AliasScope) -> bool:
+        """Whether accesses of the two scopes may overlap."""
+        return other is self or other is self.whole or other.whole is self
+
+
+_UNKNOWN = AliasScope("")
+
+
 class Writer:
     """Writes one LLVM function. Subclasses say how parameters are reached and how the function is left."""
 
@@ -105,7 +122,7 @@ class Writer:
         self.atomic_needed = True
         self._count = 0
         self._domain = -1
-        self._scopes: list[tuple[int, int]] = []
+        self._scopes: list[AliasScope] = []
         self._slot_scopes = -1
 
     # Lines, names and labels.
@@ -223,7 +240,10 @@ class Writer:
         if found is None:
             type_ = value.type
             assert type(type_) is ArrayType
-            found = self.arrays[value] = ArrayAccess(self, type_, self.descriptor(value))
+            pointer = self.descriptor(value)
+            found = self.arrays[value] = ArrayAccess(
+                self, type_, pointer, None if type_.is_slot else self.alias_scope()
+            )
         return found
 
     def add_slot(self, value: Value) -> ArrayAccess:
@@ -244,17 +264,19 @@ class Writer:
 
     # Alias scopes: one an array; slots alias no array.
 
-    def array_scope(self) -> str:
-        """Annotations for the accesses through one more array."""
+    def alias_scope(self, whole: AliasScope | None = None) -> AliasScope:
+        """The scope of the accesses through one more array, or through one more part of the `whole` array. Parts do not
+        overlap one another."""
         if self.may_alias:
-            return ""
+            return _UNKNOWN
         unit = self.unit
         if self._domain < 0:
             self._domain = unit.add_metadata("distinct !{!{id}}")
-        scope = unit.add_metadata(f"distinct !{{!{{id}}, !{self._domain}}}")
-        own, others = unit.add_metadata(f"!{{!{scope}}}"), unit.add_metadata()
-        self._scopes.append((scope, others))
-        return f", !alias.scope !{own}, !noalias !{others}"
+        number = unit.add_metadata(f"distinct !{{!{{id}}, !{self._domain}}}")
+        own, others = unit.add_metadata(f"!{{!{number}}}"), unit.add_metadata()
+        scope = AliasScope(f", !alias.scope !{own}, !noalias !{others}", number, others, whole)
+        self._scopes.append(scope)
+        return scope
 
     def slot_scope(self) -> str:
         """Annotations for the accesses to slots."""
@@ -265,12 +287,12 @@ class Writer:
         return f", !noalias !{self._slot_scopes}"
 
     def _close_scopes(self) -> None:
-        scopes = [scope for scope, _ in self._scopes]
         metadata = self.unit.metadata
-        for scope, others in self._scopes:
-            metadata[others] += f"!{{{', '.join([f'!{other}' for other in scopes if other != scope])}}}"
+        for scope in self._scopes:
+            apart = [f"!{other.number}" for other in self._scopes if not scope.meets(other)]
+            metadata[scope.others] += f"!{{{', '.join(apart)}}}"
         if self._slot_scopes >= 0:
-            metadata[self._slot_scopes] += f"!{{{', '.join([f'!{scope}' for scope in scopes])}}}"
+            metadata[self._slot_scopes] += f"!{{{', '.join([f'!{scope.number}' for scope in self._scopes])}}}"
 
     # Leaving the function.
 
