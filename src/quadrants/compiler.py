@@ -22,6 +22,7 @@ from quadrants.frontend.arguments import Argument
 from quadrants.frontend.compilation import compile_source
 from quadrants.ir.nodes import Location, Module, Op, walk
 from quadrants.ir.verify import verify
+from quadrants.passes import timing
 from quadrants.passes.context import PassContext
 from quadrants.passes.driver import run_pipeline
 from quadrants.program import Program
@@ -41,15 +42,16 @@ def compile_kernel(
     live_numbers: set[Any],
     wish: protocol.Annotation | None,
     may_alias: bool = False,
+    lanes: int = 0,
 ) -> Program:
     """A kernel for these arguments, compiled for the target that the options name.
 
     live_numbers: identities of captured numbers that are parameters rather than constants; may_alias: arguments may
-    share memory. Raises the compile errors of errors.py; nothing is left behind by a failed compile.
+    share memory; lanes: how many iterations run in lanes in loops that leave that to timing (0: the model's guess). Raises the compile errors of errors.py; nothing is left behind by a failed compile.
     """
     try:
         with _collector_off(), deep_recursion():
-            return _compiled(function, arguments, options, live_numbers, wish, may_alias)
+            return _compiled(function, arguments, options, live_numbers, wish, may_alias, lanes)
     except RecursionError:
         text = f"{function.__name__} or a function that it calls is nested too deeply"
         raise QuadrantsSyntaxError(text) from None
@@ -62,6 +64,7 @@ def _compiled(
     live_numbers: set[Any],
     wish: protocol.Annotation | None,
     may_alias: bool,
+    lanes: int,
 ) -> Program:
     times: dict[str, float] = {}
     with _timed(times, "front end"):
@@ -70,7 +73,7 @@ def _compiled(
     kernel.attributes["may_alias"] = may_alias
     frame = frame_layout(kernel)
     target = table.find(options.arch)
-    context = PassContext(options, target.record())
+    context = PassContext(options, target.record(), lanes_to_try=lanes)
     with _timed(times, "passes"):
         lower(source.module, context)
     program = Program(
@@ -87,6 +90,8 @@ def _compiled(
     )
     program.source, program.module = source, source.module
     program.tasks = _tasks(source.module)
+    program.lane_options = tuple(sorted(context.lane_options))
+    program.threads_are_free = timing.threads_are_free(source.module)
     with _timed(times, "target"):
         built = target.build(source.module, options)
     with _timed(times, "load"):

@@ -69,6 +69,9 @@ class Options:
     deterministic: bool = _option(False, "Float atomics, too, give the same bits in every run.")
     cpu_max_num_threads: int = _option(0, "Threads of parallel loops on CPUs.", hardware_threads)
     opt_level: int = _option(1, "0: only the passes that meaning requires; 1: all.")
+    autotune: bool = _option(
+        True, "Try variants of long-running kernels, which give the same bits, on real launches, and keep the fastest."
+    )
     lanes: int = _option(
         0, "Iterations of a parallel loop that run as vector lanes: 0 is the compiler's choice, 1 none."
     )

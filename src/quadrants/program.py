@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import sys
+import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from quadrants.runtime import launch, threads
 if TYPE_CHECKING:
     from quadrants.frontend.compilation import CompiledSource
     from quadrants.ir.nodes import Location, Module
+    from quadrants.lang.tuning import Tuner
     from quadrants.passes.context import Notice
     from quadrants.runtime.loader import Library, LoadedObject
     from quadrants.targets.artifact import Artifact, Message, PrintFormat
@@ -48,7 +50,9 @@ class Program:
     the arrays that the kernel writes, ('argument', position) or ('array', id of the captured object); `tasks`: where its
     parallel loops stand, and what was chosen for them. `source` and `module` are what it was compiled from, None where it
     came from the disk cache: then `disk_seconds` tells how long that took, and `compile_again` makes the same form with
-    them. `not_cached`: why it is not kept on disk.
+    them. `not_cached`: why it is not kept on disk. `lane_options` and `threads_are_free` are what may be chosen by timing:
+    other numbers of lanes, and whether results do not depend on the number of threads; `tuned` has what was found out in
+    earlier processes (`remember` keeps it on disk), and `tuner` tries and chooses (`lang/tuning.py`; None where nothing is left to timing).
     """
 
     def __init__(
@@ -87,6 +91,11 @@ class Program:
         self.messages: dict[int, Message] = {}
         self.prints: dict[int, PrintFormat] = {}
         self.keep_alive: list[Any] = []
+        self.lane_options: tuple[int, ...] = ()
+        self.threads_are_free = False
+        self.tuned: dict[Any, Any] = {}
+        self.tuner: Tuner | None = None
+        self.remember: Callable[[dict[Any, Any]], None] | None = None
         self.template = b""
         self.binding: launch.Binding | None = None
         self.fill_template()
@@ -144,13 +153,26 @@ class Program:
         """Runs the program on (leaf, Python object) pairs; gives the kernel's result."""
         if self.interpreter is not None:
             return self._interpret(values)
+        frame = self.filled(values)
+        self.launch(frame)
+        return self.unpack(frame)
+
+    def filled(self, values: list[tuple[Argument, Any]]) -> bytearray:
+        """A frame with these arguments."""
         frame = bytearray(self.template)
         for (leaf, value), type_, offset in zip(values, self.frame.parameter_types, self.frame.parameters):
             write_value(frame, offset, type_, leaf, value)
         self._write_live_numbers(frame)
-        status = launch.call(self.binding_for_calls(), frame)
+        return frame
+
+    def launch(self, frame: bytearray, most_threads: int = 0) -> float:
+        """Runs the machine code on a frame; gives the seconds that it took. `most_threads`: 0 is no limit."""
+        binding = self.binding_for_calls()
+        start = time.perf_counter()
+        status = launch.call(binding, frame, most_threads)
+        seconds = time.perf_counter() - start
         self.after(status)
-        return self.unpack(frame)
+        return seconds
 
     def _write_live_numbers(self, frame: bytearray) -> None:
         first = len(self.frame.parameters) - len(self.captured)

@@ -24,21 +24,26 @@ LONG_RUN = 1e-3
 
 
 def install(
-    kernel: Kernel, program: Program, described: list[tuple[str, Argument]], seconds: float, fresh: bool
-) -> None:
-    """Lets later calls with such arguments be launched directly, where the tables can say what they need. The process's
-    first call does not wait for the launcher to be loaded: the second does that."""
+    kernel: Kernel,
+    program: Program,
+    described: list[tuple[str, Argument]],
+    seconds: float,
+    fresh: bool,
+    watch: launch.Watch | None = None,
+) -> launch.Binding | None:
+    """Lets later calls with such arguments be launched directly, where the tables can say what they need: gives the
+    binding then. The process's first call does not wait for the launcher to be loaded: the second does that."""
     if fresh and not launch.is_loaded():
-        return
+        return None
     if not launch.is_native() or program.interpreter is not None or program.prints or program.live_numbers:
         kernel._uninstall()
-        return
+        return None
     if any(isinstance(guard, ContentGuard) and guard.words() is None for guard in program.guards):
         kernel._uninstall()
-        return
+        return None
     specs = _specs(program, described)
     if specs is None:
-        return
+        return None
     binding = launch.Binding(
         program.entry,
         program.template,
@@ -51,18 +56,28 @@ def install(
         defaults=_defaults(kernel, described),
         check_overlap=not program.may_alias,
         ranges=_ranges(program),
+        watch=watch,
     )
     from quadrants.lang.kernel import FAST_FORMS
 
     recent = [
         (known, old)
         for known, old in kernel._recent
-        if known is not program and all(guard.holds() for guard in known.guards)
+        if not _is_replaced(known, old.watch, program, watch) and all(guard.holds() for guard in known.guards)
     ]
     if not _same_result(program, recent):
         recent = []
     kernel._recent = [(program, binding), *recent][:FAST_FORMS]
     kernel._install(*[entry for _, entry in kernel._recent])
+    return binding
+
+
+def _is_replaced(known: Program, old: launch.Watch | None, program: Program, watch: launch.Watch | None) -> bool:
+    """Whether a binding of `program` stands for calls that one of `known` stood for: variants of one form do, for arrays
+    of the same size."""
+    if known is not program and (known.tuner is None or known.tuner is not program.tuner):
+        return False
+    return old is None or watch is None or old.low == watch.low
 
 
 def _same_result(program: Program, recent: list[tuple[Program, Any]]) -> bool:

@@ -9,7 +9,7 @@ import time
 import types
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,9 +22,12 @@ from quadrants.frontend.guards import LiveNumber
 from quadrants.ir.types import ArrayType
 from quadrants.lang import bindings
 from quadrants.program import Program, failure
-from quadrants.runtime import launch
+from quadrants.runtime import launch, threads
 from quadrants.targets import table
 from quadrants.warm_start import Lookup
+
+if TYPE_CHECKING:
+    from quadrants.lang.tuning import Tuner
 
 __all__ = ["Func", "Kernel", "data_oriented", "func", "kernel", "pyfunc"]
 
@@ -71,6 +74,8 @@ class Kernel(launch.NativeKernel):
         leaves = [leaf for _, argument in described for leaf in argument.leaves()]
         program, fresh = self._program(described, leaves)
         values = [(leaf, leaf.value if leaf.kind == "array" else _leaf_value(leaf)) for leaf in leaves]
+        if program.tuner is not None:
+            return self._tuned_call(program, program.tuner, values, described, fresh)
         start = time.perf_counter()
         try:
             result = program.run(values)
@@ -78,6 +83,34 @@ class Kernel(launch.NativeKernel):
             self._last = program
         bindings.install(self, program, described, time.perf_counter() - start, fresh)
         return result
+
+    def _tuned_call(
+        self,
+        program: Program,
+        tuner: Tuner,
+        values: list[tuple[Argument, Any]],
+        described: list[tuple[str, Argument]],
+        fresh: bool,
+    ) -> Any:
+        """A call of a program of which there are variants: runs the one whose turn it is."""
+        frame = program.filled(values)
+        with _lock:
+            turn = tuner.turn(frame, described)
+        chosen = self._last = turn.program
+        if chosen is not program:
+            frame = chosen.filled(values)
+        try:
+            seconds = chosen.launch(frame, turn.variant.threads)
+        except BaseException:
+            with _lock:
+                tuner.abandon(turn)
+            raise
+        with _lock:
+            settled = tuner.settle(turn, seconds)
+        if settled is not None:
+            self._last, watch = settled
+            turn.bucket.binding = bindings.install(self, self._last, described, seconds, fresh, watch)
+        return chosen.unpack(frame)
 
     def _bind(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> dict[str, Any]:
         try:
@@ -109,6 +142,7 @@ class Kernel(launch.NativeKernel):
                         return program, False
             self._note_changed_numbers(programs)
             program = self._compile(described, leaves, state, overlap)
+            self._let_tune(program, state)
             programs[:] = [known for known in programs if all(guard.holds() for guard in known.guards)]
             programs.append(program)
             return program, True
@@ -125,36 +159,64 @@ class Kernel(launch.NativeKernel):
     ) -> Program:
         """A new form; `overlap`: arguments are known to share memory."""
         program = self._form(described, leaves, state, overlap)
-        if not overlap and _overlap(program, leaves):
+        if not overlap and program is not None and _overlap(program, leaves):
             program = self._form(described, leaves, state, may_alias=True)
+        assert program is not None
         self._messages.update(program.messages)
         bindings.show_notices(program)
         return program
 
+    def _let_tune(self, program: Program, state: knobs.State) -> None:
+        """Gives a program that has variants somebody who tries them."""
+        is_wanted = state.autotune and not state.deterministic and not state.debug and program.interpreter is None
+        if not is_wanted or not (program.lane_options or (program.threads_are_free and threads.count() > 1)):
+            return
+        from quadrants.lang.tuning import Tuner
+
+        def variant_of(described: list[tuple[str, Argument]], lanes: int, may_compile: bool) -> Program | None:
+            leaves = [leaf for _, argument in described for leaf in argument.leaves()]
+            variant = self._form(described, leaves, state, program.may_alias, lanes, may_compile)
+            if variant is not None:
+                self._messages.update(variant.messages)
+            return variant
+
+        program.tuner = Tuner(program, variant_of)
+
     def _form(
-        self, described: list[tuple[str, Argument]], leaves: list[Argument], state: knobs.State, may_alias: bool
-    ) -> Program:
-        """A compiled form from the disk cache, else from the compiler."""
-        lookup = Lookup(self.function, described, state, may_alias)
+        self,
+        described: list[tuple[str, Argument]],
+        leaves: list[Argument],
+        state: knobs.State,
+        may_alias: bool,
+        lanes: int = 0,
+        may_compile: bool = True,
+    ) -> Program | None:
+        """A compiled form from the disk cache, else from the compiler; None if that may not run. `lanes`: how many
+        iterations run in lanes where that is left to timing, 0 for the compiler's guess."""
+        lookup = Lookup(self.function, described, state, may_alias, lanes)
         program = lookup.find(leaves)
         if program is not None:
             numbers = [source for source in program.captured if isinstance(source, LiveNumber)]
             self._live_numbers.update((id(number.container), number.key) for number in numbers)
             arguments = [(name, argument.without_memory()) for name, argument in described]
-            program.compile_again = lambda: self._compiled(arguments, state, may_alias)
+            program.compile_again = lambda: self._compiled(arguments, state, may_alias, lanes)
             return program
-        program = self._compiled(described, state, may_alias)
+        if not may_compile:
+            return None
+        program = self._compiled(described, state, may_alias, lanes)
         assert program.source is not None
         program.remember_sizes(program.source.static_sizes, leaves)
         lookup.keep(program)
         return program
 
-    def _compiled(self, described: list[tuple[str, Argument]], state: knobs.State, may_alias: bool) -> Program:
+    def _compiled(
+        self, described: list[tuple[str, Argument]], state: knobs.State, may_alias: bool, lanes: int = 0
+    ) -> Program:
         from quadrants import compiler
 
         try:
             wish = self._wishes.get("return")
-            return compiler.compile_kernel(self.function, described, state, self._live_numbers, wish, may_alias)
+            return compiler.compile_kernel(self.function, described, state, self._live_numbers, wish, may_alias, lanes)
         except QuadrantsCompilationError as error:
             if state.print_full_traceback:
                 raise

@@ -14,6 +14,8 @@ def report_text(program: Program) -> str:
     for notice in program.notices:
         places = ", ".join(f"{place.file}:{place.line}" for place in notice.locations if place is not None)
         lines.append(f"  {notice.pass_name}: {notice.text}" + (f" ({places})" if places else ""))
+    if program.tuner is not None:
+        lines += [f"  {line}" for line in program.tuner.report()]
     if program.may_alias:
         lines.append("  arguments share memory: compiled without assuming that they do not")
     for name, number in sorted(program.counters.items()):

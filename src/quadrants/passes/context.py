@@ -33,6 +33,8 @@ class PassContext:
     analysis between passes that do not change it; `settled` (operations by kind, by function), `unsettled` (whether a
     function has changed since) and `narrow` (functions with work left for the lowered stage) save the second round of
     passes where the first one was enough. `focus` is the function that a local pass is to look at, None for all.
+    `lane_options` collects numbers of lanes that the model cannot tell from the one that it chose; `lanes_to_try`, if not
+    0, is chosen where it is one of them.
     """
 
     options: knobs.Options = field(default_factory=knobs.Options)
@@ -49,6 +51,8 @@ class PassContext:
     unsettled: dict[str, bool] = field(default_factory=dict[str, bool])
     narrow: set[str] = field(default_factory=set[str])
     focus: Function | None = None
+    lane_options: set[int] = field(default_factory=set[int])
+    lanes_to_try: int = 0
     dump: Callable[[str, str], None] | None = None
 
     def functions(self, module: Module) -> Iterable[Function]:

@@ -31,6 +31,7 @@ from quadrants.runtime.launch_binding import (
     ResultSpec,
     ScalarArgument,
     StorageArgument,
+    Watch,
     WordsGuard,
 )
 from quadrants.runtime.launch_probe import Facts, facts
@@ -51,6 +52,7 @@ __all__ = [
     "ResultSpec",
     "ScalarArgument",
     "StorageArgument",
+    "Watch",
     "WordsGuard",
     "call",
     "is_loaded",
@@ -85,14 +87,23 @@ def is_native() -> bool:
     return _facts is not None
 
 
-def call(binding: Binding, frame: bytearray) -> int:
-    """Run a binding's entry on a frame that Python filled in; gives the entry's status.
+def call(binding: Binding, frame: bytearray, most_threads: int = 0) -> int:
+    """Run a binding's entry on a frame that Python filled in, on `most_threads` threads at most (0: all); gives the
+    entry's status.
 
     Raises whatever a signal handler raised while the kernel ran.
     """
     content = (ctypes.c_char * len(frame)).from_buffer(frame) if frame else None
     address = ctypes.addressof(content) if content is not None else 0
-    return _runner()(binding.entry, address, binding.release_gil)
+    run = _runner()
+    if not most_threads:
+        return run(binding.entry, address, binding.release_gil)
+    state = threads.state()
+    state.thread_limit = most_threads
+    try:
+        return run(binding.entry, address, binding.release_gil)
+    finally:
+        state.thread_limit = 0
 
 
 _run: Callable[[int, int, int], int] | None = None

@@ -32,6 +32,7 @@ __all__ = [
     "ResultSpec",
     "ScalarArgument",
     "StorageArgument",
+    "Watch",
     "WordsGuard",
 ]
 
@@ -151,13 +152,24 @@ class ResultSpec(Record):
     offset: int = 0
 
 
+class Watch(Record):
+    """What a binding's launches are held to: arrays of `low` elements or more, of less than `high`; at most so many
+    threads (0: all); where `limit` is not 0, launches are timed, and once they have taken so many nanoseconds the next
+    one goes to Python."""
+
+    low: int = 0
+    high: int = 1 << 62
+    threads: int = 0
+    limit: int = 0
+
+
 class Binding:
     """One compiled form of a kernel together with what a call must look like to run it.
 
     `frame_template` is the initial content of every frame; `keywords` are the parameters' names and `defaults` (aligned
     to the last parameters) stand in for those that a call leaves out. `keep_alive` holds what compiled code refers to.
     With `check_overlap`, arguments that are written may share memory neither with another argument nor with `ranges`
-    ((address, bytes, written) of captured memory). Raises ValueError for a spec that cannot be launched.
+    ((address, bytes, written) of captured memory). `watch` holds launches to sizes, threads and a time. Raises ValueError for a spec that cannot be launched.
     """
 
     __slots__ = (
@@ -174,6 +186,7 @@ class Binding:
         "release_gil",
         "result",
         "tables",
+        "watch",
     )
 
     def __init__(
@@ -189,6 +202,7 @@ class Binding:
         defaults: Sequence[object] = (),
         check_overlap: bool = True,
         ranges: Sequence[tuple[int, int, bool]] = (),
+        watch: Watch | None = None,
     ) -> None:
         if len(keywords) != len(arguments):
             raise ValueError(f"{len(arguments)} arguments need as many names, got {len(keywords)}")
@@ -202,6 +216,7 @@ class Binding:
         self.release_gil = release_gil
         self.keep_alive = keep_alive
         self.ranges = tuple(ranges) if check_overlap and any(_is_written(spec) for spec in arguments) else ()
+        self.watch = watch
         self.block: BlockRecord | None = None
         self.tables: list[Any] = [check_overlap]
 
@@ -261,6 +276,7 @@ class _Packer:
         block.result = self.symbols[f"qd_result_{kind}"]
         block.result_offset = binding.result.offset if binding.result else 0
         block.release = binding.release_gil
+        self.pack_watch(block)
         return block
 
     def array(self, kind: type[ctypes.Structure], records: list[Any]) -> int:
@@ -297,6 +313,16 @@ class _Packer:
         written = [written for _, _, written in ranges] + [spec.written for spec in memory]
         block.written = self.pointers([int(flag) for flag in written])
         block.order = self.pointers(list(range(self.interval_count)))
+
+    def pack_watch(self, block: BlockRecord) -> None:
+        watch = self.binding.watch
+        if watch is None:
+            return
+        memory = [spec for spec in self.binding.arguments if isinstance(spec, (ArrayArgument, StorageArgument))]
+        block.watched, block.threads, block.limit = 1, watch.threads, watch.limit
+        block.size_low, block.size_high = watch.low, watch.high
+        block.size_count = len(memory)
+        block.sizes = self.pointers([word for spec in memory for word in (spec.offset, spec.rank)])
 
     def guards(self) -> tuple[list[GuardGroup], list[WordGuard]]:
         groups: dict[int, list[GuardRecord]] = {}

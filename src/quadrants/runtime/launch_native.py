@@ -18,6 +18,7 @@ from quadrants.runtime.launch_records import (
     WordGuard,
 )
 from quadrants.runtime.native_text import Function, Module, Record, Value
+from quadrants.runtime.threads_native import pool
 from quadrants.runtime.threads_services import run_entry
 
 __all__ = ["ARGUMENT_HANDLERS", "LARGEST_STACK_FRAME", "NAMES", "RESULTS", "build"]
@@ -38,6 +39,8 @@ RESULTS = {
     "f64": ("double", "", "PyFloat_FromDouble"),
 }
 _MISMATCH = 1  # in place of an object: this binding does not fit
+_ASK = 2  # in place of an object: it would fit, but Python wants to decide
+_MONOTONIC = 1  # the clock
 _LARGEST_EXACT = 1 << 53  # integers up to here are exact as f64
 
 
@@ -56,6 +59,8 @@ def build(module: Module, facts: Facts) -> None:
     _build_guards(module, facts)
     _build_arrange(module, facts)
     _build_overlap(module)
+    _build_size_fits(module)
+    _build_watched(module)
     _build_attempt(module)
     _build_slow(module, facts)
     _build_launch(module)
@@ -419,7 +424,13 @@ def _finish(f: Function, self: Value, block: Record, frame: Value) -> Value:
     """Run a filled frame and make the result. The binding is kept through it, since Python code may run meanwhile."""
     owner = block.get("owner")
     _hold(f, owner)
-    status = run_entry(f, block.get("entry"), frame, block.get("release"))
+    watched = block.get("watched").is_not(0)
+    outcome = f.variable("i32", 0)
+    with f.when(watched):
+        outcome.value = f.call("qd_watched", "i32", block.base, frame)
+    with f.when(watched.is_equal(0)):
+        outcome.value = run_entry(f, block.get("entry"), frame, block.get("release"))
+    status = outcome.value
     result = f.variable("ptr", None)
     with f.when(status.is_equal(0)):
         result.value = f.call(block.get("result"), "ptr", self, block.base, frame)
@@ -430,6 +441,43 @@ def _finish(f: Function, self: Value, block: Record, frame: Value) -> Value:
             f.call("Py_DecRef", "void", code)
     _let_go(f, owner)
     return result.value
+
+
+def _build_watched(module: Module) -> None:
+    """qd_watched(block, frame): run a filled frame on the block's number of threads, and time it where that is wanted."""
+    f = module.function("qd_watched", "i32", "ptr block", "ptr frame", exported=False)
+    block_at, frame = f.parameters
+    block, state = Record(f, block_at, BlockRecord), pool(f)
+    limited, timed = block.get("threads").is_not(0), block.get("limit").is_not(0)
+    before, after = f.entry_slot("alloca [2 x i64]"), f.entry_slot("alloca [2 x i64]")
+    with f.when(limited):
+        state.set("thread_limit", block.get("threads"))
+    with f.when(timed):
+        f.call("clock_gettime", "i32", _MONOTONIC, before, types="i32,ptr")
+    status = run_entry(f, block.get("entry"), frame, block.get("release"))
+    with f.when(timed):
+        f.call("clock_gettime", "i32", _MONOTONIC, after, types="i32,ptr")
+        seconds = f.load("i64", after) - f.load("i64", before)
+        block.increase("spent", seconds * 1_000_000_000 + f.load("i64", after, 8) - f.load("i64", before, 8))
+        block.increase("runs")
+    with f.when(limited):
+        state.set("thread_limit", 0)
+    f.give(status)
+
+
+def _build_size_fits(module: Module) -> None:
+    """qd_size_fits(block, frame): whether the arrays' elements, all together, lie in the block's range."""
+    f = module.function("qd_size_fits", "i1", "ptr block", "ptr frame", exported=False)
+    block_at, frame = f.parameters
+    block = Record(f, block_at, BlockRecord)
+    total, sizes = f.variable("i64", 0), block.get("sizes")
+    with f.count(block.get("size_count")) as index:
+        shape = f.offset(frame, f.load("i64", sizes, index * 16) + 8)
+        elements = f.variable("i64", 1)
+        with f.count(f.load("i64", sizes, index * 16 + 8)) as axis:
+            elements.value = elements.value * f.load("i64", shape, axis * 8)
+        total.value = total.value + elements.value
+    f.give((total.value >= block.get("size_low")) & (total.value < block.get("size_high")))
 
 
 def _fill(f: Function, block: Record, objects: Value, frame: Value) -> Value:
@@ -445,6 +493,8 @@ def _fill(f: Function, block: Record, objects: Value, frame: Value) -> Value:
         record.value = f.offset(current, ctypes.sizeof(ArgumentRecord))
     with f.when(fits.value & (block.get("interval_count") > 1)):
         fits.value = f.call("qd_overlap", "i1", block.base, frame).is_equal(0)
+    with f.when(fits.value & block.get("watched").is_not(0)):
+        fits.value = f.call("qd_size_fits", "i1", block.base, frame)
     return fits.value
 
 
@@ -473,7 +523,12 @@ def _build_attempt(module: Module) -> None:
         frame.value = f.stack_bytes(block.get("frame_bytes"))
     result = f.variable("ptr", mismatch)
     with f.when(_fill(f, block, objects.value, frame.value)):
-        result.value = _finish(f, self, block, frame.value)
+        limit = block.get("limit")
+        ask = limit.is_not(0) & (block.get("spent") >= limit)
+        with f.when(ask):
+            result.value = f.constant("i64", _ASK).converted("inttoptr", "ptr")
+        with f.when(ask.is_equal(0)):
+            result.value = _finish(f, self, block, frame.value)
     with f.when(on_heap):
         f.call("free", "void", frame.value)
     f.give(result.value)
@@ -517,6 +572,7 @@ def _build_launch(module: Module) -> None:
         f.leave_if(current.is_equal(None))
         following = f.load("ptr", current, BlockRecord.next.offset)
         result = f.call("qd_attempt", "ptr", self, current, args, count, names)
+        f.leave_if(result.converted("ptrtoint", "i64").is_equal(_ASK))
         f.give_if(result.converted("ptrtoint", "i64").is_not(_MISMATCH), result)
         block.value = following
     f.give(f.call("qd_slow", "ptr", self, args, count, names))

@@ -19,6 +19,10 @@ class BlockRecord(ctypes.Structure):
     """One binding. A frame is `frame_bytes` long: the kernel's part, then the intervals of memory that arguments span.
 
     `template` is the part of the initial frame that arguments do not overwrite; it goes to `template_offset`.
+
+    With `watched`, the rest counts: launches whose arrays (`sizes`: offset of a descriptor and rank, `size_count` of them)
+    have less than `size_low` elements, or `size_high` or more, do not fit; launches run on `threads` threads at most
+    (0: all) and, with a `limit`, are counted in `runs` and timed: once `spent` nanoseconds reach it, Python is asked.
     """
 
     _fields_ = [
@@ -49,6 +53,15 @@ class BlockRecord(ctypes.Structure):
         ("result", _PTR),
         ("result_offset", _I64),
         ("release", _I64),
+        ("watched", _I64),
+        ("size_count", _I64),
+        ("sizes", _PTR),
+        ("size_low", _I64),
+        ("size_high", _I64),
+        ("threads", _I64),
+        ("limit", _I64),
+        ("spent", _I64),
+        ("runs", _I64),
     ]
 
 

@@ -20,7 +20,7 @@ from quadrants.runtime import native
 from quadrants.runtime.cache import DiskCache
 from quadrants.runtime.fingerprint import compiler_fingerprint
 
-__all__ = ["cache_counters", "count", "disk", "keep", "load_object", "manifests", "surroundings"]
+__all__ = ["cache_counters", "count", "disk", "keep", "load_object", "manifests", "surroundings", "tune"]
 
 # How many compiled forms of one kernel, for one set of argument types, are kept: they differ in captured values.
 FORMS = 16
@@ -99,6 +99,15 @@ def keep(cache: DiskCache, key: str, manifest: dict[str, Any], objects: dict[str
     known = [other for other in manifests(cache, key) if _identity(other) != _identity(manifest)]
     cache.put(key, marshal.dumps([manifest, *known][:FORMS]))
     count("stores")
+
+
+def tune(cache: DiskCache, key: str, manifest: dict[str, Any], tuned: dict[Any, Any]) -> None:
+    """Adds what was found out by timing to a form that is kept; nothing where it is there no longer."""
+    known = manifests(cache, key)
+    for other in known:
+        if _identity(other) == _identity(manifest):
+            other["tuned"] = {**other.get("tuned", {}), **tuned}
+            cache.put(key, marshal.dumps(known))
 
 
 def _identity(manifest: dict[str, Any]) -> Any:

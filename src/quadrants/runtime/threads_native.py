@@ -19,6 +19,7 @@ __all__ = [
     "lock",
     "pool",
     "unlock",
+    "usable_threads",
     "work_is_small",
     "worthwhile_workers",
 ]
@@ -55,7 +56,13 @@ def work_is_small(work: Value) -> Value:
 
 def worthwhile_workers(f: Function, work: Value) -> Value:
     """How many workers (i32) a loop of so many nanoseconds deserves besides its caller."""
-    return f.smaller(pool(f).get("thread_count") - 1, work // _WORK_FOR_ONE).converted("trunc", "i32")
+    return f.smaller(usable_threads(f) - 1, work // _WORK_FOR_ONE).converted("trunc", "i32")
+
+
+def usable_threads(f: Function) -> Value:
+    """How many threads a loop may use now, its caller included."""
+    count, limit = pool(f).get("thread_count"), pool(f).get("thread_limit")
+    return f.select(limit.is_equal(0), count, f.smaller(limit, count), "i64")
 
 
 def lock(f: Function) -> Value:
@@ -365,7 +372,7 @@ def _build_parallel_for(module: Module) -> None:
     give_if_interrupted(f)
     position, pace = f.variable("i64", 0), f.variable("i64", f.larger(cost, 1))
     work = f.variable("i64", estimate(f, count, cost))
-    with f.when((state.get("thread_count") > 1) & work_is_small(work.value)):
+    with f.when((usable_threads(f) > 1) & work_is_small(work.value)):
         start = _cycles(f)
         position.value = f.call("qd_small", "i64", task, frame, captures, count, chunk, work.value, start)
         with f.when(position.value >= count):
@@ -399,7 +406,7 @@ def _build_fork_child(module: Module) -> None:
     """qd_fork_child: in a forked child no worker is left and nobody uses the pool."""
     f = module.function("qd_fork_child", "void")
     state = pool(f)
-    for name in ("started", "busy", "seats", "sleepers", "waiting", "interrupted"):
+    for name in ("started", "busy", "seats", "sleepers", "waiting", "interrupted", "thread_limit"):
         state.set(name, 0)
     state.set("main_thread", f.call("pthread_self", "i64"))
     f.call("memset", "ptr", state.address("print_lock"), 0, 64, types="ptr,i32,i64")

@@ -19,6 +19,7 @@ class PoolState(ctypes.Structure):
 
     _fields_ = [
         ("thread_count", _I64),
+        ("thread_limit", _I64),  # of the launch that is running, 0 for none; a hint: launches of other threads share it
         ("started", _I64),
         ("main_thread", _I64),
         ("last_poll", _I64),

@@ -34,7 +34,12 @@ class Lookup:
     """
 
     def __init__(
-        self, function: types.FunctionType, arguments: list[tuple[str, Argument]], state: knobs.State, may_alias: bool
+        self,
+        function: types.FunctionType,
+        arguments: list[tuple[str, Argument]],
+        state: knobs.State,
+        may_alias: bool,
+        lanes: int = 0,
     ) -> None:
         self._roots: dict[tuple[str, Any], Any] = {("kernel", None): function}
         self._reason = ""
@@ -50,6 +55,7 @@ class Lookup:
             facts = (
                 FORMAT,
                 may_alias,
+                lanes,
                 describer.describe(function),
                 [_stable(argument, describer) for _, argument in arguments],
                 _options(state),
@@ -91,7 +97,15 @@ class Lookup:
                 return None
             objects.append((name, content))
         program.load(objects, data["entry"], data["externals"])
+        self._let_remember(program, data)
         return program
+
+    def _let_remember(self, program: Program, manifest: dict[str, Any]) -> None:
+        """What is found out by timing is kept with the manifest."""
+        cache, key = self._cache, self._key
+        assert cache is not None
+        program.tuned = dict(manifest.get("tuned", {}))
+        program.remember = lambda tuned: store.tune(cache, key, manifest, tuned)
 
     def keep(self, program: Program) -> None:
         """Puts a compiled program on disk; notes in it why not, where that cannot be."""
@@ -115,6 +129,7 @@ class Lookup:
                 }
                 contents = dict(zip(digests, [content for _, content in artifact.objects]))
                 store.keep(self._cache, self._key, manifest, contents)
+                self._let_remember(program, manifest)
                 return
             except Exception as error:  # users' objects may raise anything when looked at
                 self._refuse(error)

@@ -40,6 +40,7 @@ def encode(program: Program, source: CompiledSource, dependencies: Dependencies)
         "counters": dict(program.counters),
         "times": dict(program.times),
         "may_alias": program.may_alias,
+        "options": (program.lane_options, program.threads_are_free),
         "messages": [
             (number, message.text, message.error, writer.place(message.location), message.types)
             for number, message in program.messages.items()
@@ -66,6 +67,7 @@ def decode(data: dict[str, Any], found: Found) -> Program:
     )
     program.tasks = [(_location(place, found.values), text) for place, text in data["tasks"]]
     program.static_shapes = dict(data["static_shapes"])
+    program.lane_options, program.threads_are_free = data["options"]
     if data["messages"] or data["prints"]:
         _read_texts(program, data, found.values)
     return program
