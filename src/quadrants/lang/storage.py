@@ -49,6 +49,7 @@ class Storage:
         "_name",
         "_offset",
         "_order",
+        "_planar",
         "_scalar",
         "_shape",
         "_source",

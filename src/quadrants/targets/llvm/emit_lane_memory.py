@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from quadrants.ir.nodes import Op, Value
 from quadrants.ir.types import LaneType, ScalarType, i64, lane_type, lanes_of, scalar_of
-from quadrants.targets.llvm.arrays import ArrayAccess, from_memory, to_memory
+from quadrants.targets.llvm.arrays import from_memory, to_memory
 from quadrants.targets.llvm.emit_lanes import combine_lanes, extract, insert, splat
 from quadrants.targets.llvm.emit_memory import HANDLERS as SCALAR
 from quadrants.targets.llvm.scalars import is_narrow_float, literal, memory_type
