@@ -137,7 +137,11 @@ def _choices(loop: Op) -> str:
     if loop.attribute("scatter"):
         facts.append("scattered updates: private copies where they are small, else atomic")
     lanes = loop.attribute("lanes", 1)
-    if loop.attribute("lanes_reason"):
+    if loop.attribute("lanes_inside"):
+        facts.append(
+            f"{loop.attribute('lanes_inside')} lanes within an iteration: its loops within add up neighbouring elements"
+        )
+    elif loop.attribute("lanes_reason"):
         facts.append(f"{f'{lanes} lanes' if lanes > 1 else 'no lanes'}: {loop.attribute('lanes_reason')}")
     return "; ".join(facts)
 

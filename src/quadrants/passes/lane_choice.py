@@ -13,7 +13,7 @@ from quadrants.passes.context import PassContext
 from quadrants.passes.lanes import SUPPORTED
 from quadrants.passes.uniformity import Uniformity
 
-__all__ = ["Choice", "choose"]
+__all__ = ["Choice", "asked_lanes", "choose", "pays"]
 
 # Operations of a body from which on lanes cost more to compile than they give.
 _LARGEST = 6000
@@ -37,12 +37,19 @@ class Choice:
     location: Location | None = None
 
 
-def choose(loop: Op, facts: Uniformity, context: PassContext) -> Choice:
-    """The choice for one parallel loop of stage `lowered`."""
+def asked_lanes(loop: Op, context: PassContext) -> int | None:
+    """What the user asks for: lanes, True for some, False or 1 for none; None where that is the compiler's choice."""
     config: dict[str, Any] = loop.attribute("config") or {}
     asked: int | None = config.get("vectorize", context.options.lanes or None)
     if asked is not None and type(asked) is not bool and (asked < 1 or asked & (asked - 1)):
         raise QuadrantsCompilationError(f"{asked} lanes: a power of two is expected")
+    return asked
+
+
+def choose(loop: Op, facts: Uniformity, context: PassContext) -> Choice:
+    """The choice for one parallel loop of stage `lowered`."""
+    config: dict[str, Any] = loop.attribute("config") or {}
+    asked = asked_lanes(loop, context)
     if asked is not None and asked is not True and asked <= 1:
         return Choice(1, "lanes are switched off")
     if loop.attribute("undecided") and not config.get("vectorize"):
@@ -62,6 +69,12 @@ def choose(loop: Op, facts: Uniformity, context: PassContext) -> Choice:
     if loop.attribute("rank") == 1 and chunk % lanes:
         return Choice(1, f"its chunks of {chunk} iterations are no whole blocks of {lanes} lanes")
     return Choice(lanes, shape.why)
+
+
+def pays(loop: Op, facts: Uniformity) -> bool:
+    """Whether a parallel loop gains by lanes if nobody asks for any."""
+    shape = _Shape(loop, facts)
+    return shape.obstacle is None and shape.pays
 
 
 def _width(vector_bits: int, shape: _Shape) -> int:

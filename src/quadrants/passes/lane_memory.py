@@ -35,6 +35,10 @@ class LaneMemory(LaneMasks):
     def full_mask(self) -> Value:
         return self.mask if self.mask is not None else self.values.all_on()
 
+    def load_mask(self, op: Op, steps: tuple[int, ...]) -> Value:
+        """The lanes that a load reads: at least those that are on, and no memory that is not there."""
+        return self.full_mask()
+
     def load(self, op: Op) -> None:
         array, *indices = op.operands
         result = op.results[0]
@@ -44,7 +48,8 @@ class LaneMemory(LaneMasks):
             self._load_shared(op)
         else:
             places, steps = self.place(indices)
-            loaded = self.builder.emit("lane_load", self.values.scalar(array), *places, self.full_mask(), steps=steps)
+            mask = self.load_mask(op, steps)
+            loaded = self.builder.emit("lane_load", self.values.scalar(array), *places, mask, steps=steps)
             self.values.set_wide(result, loaded)
 
     def _load_shared(self, op: Op) -> None:

@@ -32,6 +32,7 @@ from quadrants.passes import (
     straighten,
     unroll,
     vectorise,
+    vectorise_inside,
     widen_sums,
     wrap_indices,
 )
@@ -152,6 +153,7 @@ PIPELINE: tuple[Pass, ...] = (
     Pass("simplify2", simplify.run, "lowered", "elements show what matrices hid", keeps_effects=True),
     Pass("cse2", cse.run, "lowered", "index arithmetic of matrix elements is shared", keeps_effects=True),
     Pass("dead_code2", dead_code.run, "lowered", "elements that nothing uses", keeps_effects=True),
+    Pass("vectorise_inside", vectorise_inside.run, "lowered", "what an item adds up over its neighbours runs in lanes"),
     Pass("vectorise", vectorise.run, "lowered", "iterations that part, or reach apart, run in vector lanes"),
 )
 STRETCHES: tuple[tuple[str, ...], ...] = (
@@ -208,6 +210,8 @@ CONSTRAINTS: tuple[Constraint, ...] = (
     Constraint("lower_matrices", "simplify2", "construct and extract are gone"),
     Constraint("simplify2", "cse2", "numbers on the right of commutative operations make more of them equal"),
     Constraint("cse2", "dead_code2", "merging leaves values without use"),
+    Constraint("dead_code2", "vectorise_inside", "what nothing uses would be masked, too"),
+    Constraint("vectorise_inside", "vectorise", "a loop whose iterations use lanes cannot be one of many side by side"),
     Constraint("dead_code2", "vectorise", "what nothing uses would be masked, too"),
 )
 

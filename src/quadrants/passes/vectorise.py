@@ -10,21 +10,24 @@ from collections.abc import Iterator
 
 from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Block, Module, Op, Value
-from quadrants.ir.types import ScalarType, lanes_of, scalar_of
+from quadrants.ir.types import ScalarType, lanes_of, scalar_of, u1
 from quadrants.passes.clone import clone_ops
 from quadrants.passes.context import PassContext
 from quadrants.passes.lane_choice import choose
 from quadrants.passes.lanes import LaneWriter
 from quadrants.passes.uniformity import Uniformity
 
-__all__ = ["run"]
+__all__ = ["combined", "identity", "parallel_loops", "run"]
 
 _REDUCES = frozenset({"add", "mul", "min", "max"})
+_TESTS = {"bit_or": "any_lane", "bit_and": "all_lanes"}
 
 
 def run(module: Module, context: PassContext) -> None:
     """Stage `lowered`. Parallel loops of the kernel for which lanes pay, or for which the options ask."""
-    for block, loop in list(_loops(module.kernel.body)):
+    for block, loop in list(parallel_loops(module.kernel.body)):
+        if loop.attribute("lanes_inside"):
+            continue
         facts = _facts(loop)
         choice = choose(loop, facts, context)
         loop.attributes = {**(loop.attributes or {}), "lanes": choice.lanes, "lanes_reason": choice.reason}
@@ -37,13 +40,14 @@ def run(module: Module, context: PassContext) -> None:
             )
 
 
-def _loops(block: Block) -> Iterator[tuple[Block, Op]]:
+def parallel_loops(block: Block) -> Iterator[tuple[Block, Op]]:
+    """The parallel loops in a block, with the blocks where they stand."""
     for op in block.ops:
         if op.attribute("parallel"):
             yield block, op
         else:
             for region in op.regions:
-                yield from _loops(region)
+                yield from parallel_loops(region)
 
 
 def _facts(loop: Op) -> Uniformity:
@@ -115,17 +119,18 @@ def _whole(
         writer.values.set_scalar(argument, value)
     combiners = loop.attribute("reductions", ())
     inits = [
-        writer.values.constant(_identity(kind, scalar_of(value.type)), scalar_of(value.type))
+        writer.values.constant(identity(kind, scalar_of(value.type)), scalar_of(value.type))
         for kind, value in zip(combiners, carried)
     ]
     results = writer.body(old, old.arguments[rank:], inits)
     builder = writer.builder
     builder.location = loop.location
-    out = [_combined(builder, kind, value, wide) for kind, value, wide in zip(combiners, carried, results)]
+    out = [combined(builder, kind, value, wide) for kind, value, wide in zip(combiners, carried, results)]
     builder.op("yield", *out)
 
 
-def _identity(kind: str, scalar: ScalarType) -> float | int:
+def identity(kind: str, scalar: ScalarType) -> float | int:
+    """The number with which a lane's part of a reduction starts."""
     from quadrants.ir.interpret import identity_of
 
     if kind == "add" and scalar.is_float:
@@ -133,7 +138,10 @@ def _identity(kind: str, scalar: ScalarType) -> float | int:
     return identity_of(kind, scalar).item()
 
 
-def _combined(builder: Builder, kind: str, total: Value, wide: Value) -> Value:
+def combined(builder: Builder, kind: str, total: Value, wide: Value) -> Value:
+    """A total combined with the numbers of all lanes."""
+    if total.type is u1 and kind in _TESTS:
+        return builder.emit(kind, total, builder.emit(_TESTS[kind], wide))
     facts = {"reassociate": True} if kind in ("add", "mul") and scalar_of(total.type).is_float else {}
     if kind in _REDUCES:
         return builder.emit(kind, total, builder.emit(f"reduce_{kind}", wide, **facts), **facts)
