@@ -33,6 +33,11 @@ def _increment_tasks() -> str:
     f.store("i64", end, f.load("ptr", frame), place + 8)
     f.give()
 
+    f = module.function("note_length", "void", "ptr frame", "ptr captures", "i64 begin", "i64 end")
+    frame, _, begin, end = f.parameters
+    f.store("i64", end - begin, f.load("ptr", frame), begin * 8)
+    f.give()
+
     f = module.function("nest", "void", "ptr frame", "ptr captures", "i64 begin", "i64 end")
     frame, captures, begin, end = f.parameters
     with f.count(end, start=begin) as index:

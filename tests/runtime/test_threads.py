@@ -72,6 +72,38 @@ def test_workers_take_part(parallel_for, tasks, four_threads) -> None:
     assert threads.counters()["seats_taken"] > before["seats_taken"]
 
 
+def test_loops_in_a_row_wake_workers_once(parallel_for, tasks) -> None:
+    """A worker spins for a moment, in which the next loop begins; one that was woken and has no processor yet is not
+    woken again. The best of many tries, since the machine is shared."""
+    cycles, loops = ctypes.c_int64(500), 20
+    threads.set_count(2)
+    try:
+        fewest = loops
+        for _ in range(1000):
+            before = threads.counters()
+            for _ in range(loops):
+                parallel_for(tasks["spin"], 0, ctypes.addressof(cycles), 100, 0, 1_000)
+            after = threads.counters()
+            assert after["parallel_loops"] == before["parallel_loops"] + loops
+            fewest = min(fewest, after["wakes"] - before["wakes"])
+            if fewest <= 2:
+                break
+    finally:
+        threads.set_count(None)
+    assert fewest <= 2
+
+
+def test_free_chunks_get_shorter(parallel_for, tasks, four_threads) -> None:
+    """The first are long, so that there are few; the last are short, so that nobody waits long for another."""
+    count = 1 << 20
+    starts = np.zeros(count + 1, np.int64)
+    run(parallel_for, tasks["note_length"], starts, count, 0, 100)
+    places = np.flatnonzero(starts)
+    assert starts.sum() == count and (starts[places] == np.diff([*places, count])).all()
+    assert 20 < len(places) < 3000
+    assert (places % 64 == 0).all()
+
+
 def test_nested_loops(parallel_for, tasks, four_threads) -> None:
     array = np.zeros((64, 100), np.int64)
     run(parallel_for, tasks["nest"], array, 64, 0, HEAVY)

@@ -56,6 +56,7 @@ _COUNTERS = (
     "small_loops",
     "lone_loops",
     "seats_taken",
+    "wakes",
     "scatter_serial",
     "scatter_private",
     "scatter_atomic",
@@ -136,7 +137,7 @@ def seed_random(number: int) -> None:
 
 
 def counters() -> dict[str, int]:
-    """Launches, loops by the way they ran, seats that workers took, scatters by the way taken; since the start."""
+    """Launches, loops by the way they ran, seats that workers took, calls that woke parked workers, scatters by the way taken; since the start."""
     current = state()
     return {name: getattr(current, name) for name in _COUNTERS}
 

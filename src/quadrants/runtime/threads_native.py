@@ -29,14 +29,16 @@ _SMALL_WORK = 20_000  # nanoseconds: a loop that is not worth waking anybody
 _WORK_FOR_ONE = 10_000  # nanoseconds of work for each thread that takes part
 _TIMED_WORK = 500  # nanoseconds: from here on a small estimate is checked by timing the first part
 _TIMED_CYCLES = 30_000  # about 10 microseconds: the first part of a small loop that takes longer was underestimated
-_SPIN_CYCLES = 12_000  # about 4 microseconds, then the futex
+_SPIN_CYCLES = 24_000  # about 10 microseconds, twice the shortest chunk: loops follow one another; then the futex
 _POLL_CYCLES = 8_000_000  # 2 to 4 milliseconds between checks for signals
 _POLL_CYCLES_UNLOCKED = 300_000_000  # where the check has to take the interpreter's lock first
 _WOKEN_BY_CALLER, _WOKEN_BY_WORKER = 4, 3  # waking fans out, so that the caller's share of it is bounded
 PIECE = 64  # iterations that are run before the clock is looked at; no vector is cut by that
 WHOLE = 1 << 62
 _PIECE_CYCLES = 2_000_000  # pieces grow until they take that long: under a millisecond
-_SHORTEST_CHUNK, _LONGEST_CHUNK = 5_000, 1_000_000  # nanoseconds
+_SHORTEST_CHUNK, _CHUNK_CYCLES = 5_000, 15_000  # nanoseconds of the estimate; cycles by the clock: about the same
+_LONGEST_CHUNK = 200  # times the shortest
+_PARTS = 3  # a chunk is what is left by that and by the number of threads
 
 
 def pool(function: Function) -> Record:
@@ -96,12 +98,21 @@ def build(module: Module) -> None:
     _build_fork_child(module)
 
 
-def _futex_wait(f: Function, address: Value, expected: Value) -> None:
-    f.call("syscall", "i64", 202, address, 128, expected, None, types="i64,ptr,i32,i32,ptr", variadic=1)
+def _futex_wait(f: Function, address: Value, expected: Value) -> Value:
+    """Park while the word is as expected; 0 if it was woken."""
+    return f.call("syscall", "i64", 202, address, 128, expected, None, types="i64,ptr,i32,i32,ptr", variadic=1)
 
 
-def _futex_wake(f: Function, address: Value, how_many: int) -> None:
-    f.call("syscall", "i64", 202, address, 129, how_many, types="i64,ptr,i32,i32", variadic=1)
+def _futex_wake(f: Function, address: Value, how_many: int) -> Value:
+    """Wake who is parked there; gives how many were."""
+    return f.call("syscall", "i64", 202, address, 129, how_many, types="i64,ptr,i32,i32", variadic=1)
+
+
+def _wake(f: Function, state: Record, how_many: int) -> None:
+    """Wake parked workers. From then on they are no sleepers, however late they get a processor: nobody wakes them twice."""
+    f.update("add", "i64", state.address("wakes"), 1, "monotonic")
+    woken = f.larger(_futex_wake(f, state.address("epoch"), how_many), 0).converted("trunc", "i32")
+    f.update("sub", "i32", state.address("sleepers"), woken, "seq_cst")
 
 
 def _cycles(f: Function) -> Value:
@@ -182,24 +193,58 @@ def _build_share(module: Module) -> None:
     f = module.function("qd_share", "void", "i64 participant", exported=False)
     (participant,) = f.parameters
     state = pool(f)
-    task, captures, chunk, chunks = (state.get(name) for name in ("task", "captures", "chunk", "chunks"))
-    begin, end, piece = state.get("begin"), state.get("end"), state.get("piece")
-    frame = f.variable("ptr", state.get("frame"))
-    counter = state.address("next")
-    prepare = state.get("prepare")
+    frame, prepare = f.variable("ptr", state.get("frame")), state.get("prepare")
     with f.when(prepare.is_not(None) & (participant > 0)):
-        f.give_if(f.load_atomic("i64", counter, "monotonic") >= chunks)
+        f.give_if(f.load_atomic("i64", state.address("next"), "monotonic") >= state.get("limit"))
         frame.value = f.call(prepare, "ptr", participant)
         f.give_if(frame.value.is_equal(None))
+    with f.when(state.get("piece").is_equal(WHOLE)):
+        _share_chunks(f, state, frame.value, participant)
+        f.give()
+    _share_guided(f, state, frame.value, participant)
+    f.give()
+
+
+def _share_chunks(f: Function, state: Record, frame: Value, participant: Value) -> None:
+    """Chunks of one length, which are a law: `next` and `limit` count chunks."""
+    begin, end, chunk, limit = (state.get(name) for name in ("begin", "end", "chunk", "limit"))
+    counter = state.address("next")
     with f.loop():
         index = f.update("add", "i64", counter, 1, "monotonic")
-        f.leave_if(index >= chunks)
+        f.leave_if(index >= limit)
         start = begin + index * chunk
         stop = start + f.smaller(end - start, chunk)
-        stopped = f.call("qd_pieces", "i1", task, frame.value, captures, start, stop, piece, 1, types=_PIECES)
-        with f.when(participant.is_equal(0)), f.when(stopped):
-            f.store_atomic("i64", WHOLE, counter, "monotonic")
-    f.give()
+        _run_chunk(f, state, frame, start, stop, participant)
+
+
+def _share_guided(f: Function, state: Record, frame: Value, participant: Value) -> None:
+    """Chunks that get shorter, so that all threads are done at about the same time: `next` and `limit` count iterations.
+
+    A chunk is a share of what is left, but neither much shorter than the clock of this thread's last chunk says to be
+    worth taking, nor longer than a multiple of that: the estimate of an iteration's cost is only a beginning.
+    """
+    begin, chunk, limit, grain = (state.get(name) for name in ("begin", "chunk", "limit", "grain"))
+    parts = (state.get("wanted") + 1).converted("sext", "i64") * _PARTS
+    counter = state.address("next")
+    shortest, position = f.variable("i64", chunk), f.variable("i64", 0)
+    with f.loop():
+        position.value = f.load_atomic("i64", counter, "monotonic")
+        current = position.value
+        f.leave_if(current >= limit)
+        least = shortest.value
+        size = f.smaller(f.larger((limit - current) // parts, least), least * _LONGEST_CHUNK)
+        size = f.smaller(((size + grain - 1) // grain) * grain, limit - current)
+        with f.when(f.exchange_if("i64", counter, current, current + size, "monotonic")):
+            before = _cycles(f)
+            _run_chunk(f, state, frame, begin + current, begin + current + size, participant)
+            shortest.value = (f.larger(size * _CHUNK_CYCLES, 1) // f.larger(_cycles(f) - before, 1)) + 1
+
+
+def _run_chunk(f: Function, state: Record, frame: Value, start: Value, stop: Value, participant: Value) -> None:
+    task, captures, piece = (state.get(name) for name in ("task", "captures", "piece"))
+    stopped = f.call("qd_pieces", "i1", task, frame, captures, start, stop, piece, 1, types=_PIECES)
+    with f.when(participant.is_equal(0)), f.when(stopped):
+        f.store_atomic("i64", WHOLE, state.address("next"), "monotonic")
 
 
 def _build_join(module: Module) -> None:
@@ -215,7 +260,7 @@ def _build_join(module: Module) -> None:
         f.leave_if(f.exchange_if("i32", seats, free, free - 1, "acquire"))
     free = taken.value
     with f.when((free > 1) & f.load_atomic("i32", state.address("sleepers"), "monotonic").is_not(0)):
-        _futex_wake(f, state.address("epoch"), _WOKEN_BY_WORKER)
+        _wake(f, state, _WOKEN_BY_WORKER)
     f.call("qd_share", "void", (state.get("wanted") - free + 1).converted("sext", "i64"))
     f.update("add", "i32", state.address("finished"), 1, "seq_cst")
     with f.when(f.load_atomic("i32", state.address("waiting"), "seq_cst").is_not(0)):
@@ -240,8 +285,8 @@ def _build_worker(module: Module) -> None:
                 f.leave_if(_spun_enough(f, start))
             with f.when(offered.value.is_equal(0)):
                 f.update("add", "i32", sleepers, 1, "seq_cst")
-                _futex_wait(f, epoch, seen)
-                f.update("sub", "i32", sleepers, 1, "seq_cst")
+                with f.when(_futex_wait(f, epoch, seen).is_not(0)):
+                    f.update("sub", "i32", sleepers, 1, "seq_cst")
     f.give(None)
 
 
@@ -279,23 +324,28 @@ def _build_start(module: Module) -> None:
 
 
 def _build_chunk(module: Module) -> None:
-    """qd_chunk: iterations per chunk: several chunks a thread, each neither tiny nor longer than a millisecond."""
+    """qd_chunk: how many iterations are worth taking from the counter, by the estimate of their cost."""
     f = module.function("qd_chunk", "i64", "i64 count", "i64 cost", "i32 workers")
     count, cost, workers = f.parameters
-    each = f.larger(cost, 1)
     threads = (workers + 1).converted("sext", "i64")
-    shortest = (f.constant("i64", _SHORTEST_CHUNK) // each) + 1
-    longest = (f.constant("i64", _LONGEST_CHUNK) // each) + 1
-    chunk = f.smaller(f.larger(count // (threads * 8), shortest), longest)
-    chunk = f.smaller(chunk, (count + threads - 1) // threads)
-    rounded = (chunk + 63) & -64
-    f.give(f.select(chunk > 128, rounded, f.larger(chunk, 1), "i64"))
+    shortest = (f.constant("i64", _SHORTEST_CHUNK) // f.larger(cost, 1)) + 1
+    f.give(f.smaller(shortest, (count + threads - 1) // threads))
+
+
+def _grain(f: Function, count: Value, workers: Value) -> Value:
+    """Iterations that a chunk is a multiple of: as many vector lanes as the loop's length allows to keep whole."""
+    each = count // ((workers + 1).converted("sext", "i64") * 2)
+    grain = f.constant("i64", 1)
+    for size in (8, 16, 64):
+        grain = f.select(each > size * 2, size, grain, "i64")
+    return grain
 
 
 def _build_dispatch(module: Module) -> None:
     """qd_dispatch: run begin..end in chunks on the caller and up to `workers` others. Only for the pool's user.
 
-    `piece`: how many iterations of a chunk are run before the clock is looked at. A non-null `prepare` gives each worker
+    `piece`: how many iterations of a chunk are run before the clock is looked at; if WHOLE, chunks have exactly the length
+    `chunk`, else this is only what the first are not shorter than. A non-null `prepare` gives each worker
     its frame; see `PoolState`. Gives the number of seats that were offered.
     """
     f = module.function(
@@ -305,18 +355,19 @@ def _build_dispatch(module: Module) -> None:
     task, frame, captures, begin, end, chunk, piece, workers, prepare = f.parameters
     state = pool(f)
     chunks = (end - begin + chunk - 1) // chunk
+    limit = f.select(piece.is_equal(WHOLE), chunks, end - begin, "i64")
     useful = f.smaller((workers).converted("sext", "i64"), chunks - 1).converted("trunc", "i32")
     wanted = f.call("qd_start", "i32", f.larger(useful, 0))
     for name, value in (
         ("task", task), ("frame", frame), ("captures", captures), ("begin", begin), ("end", end), ("chunk", chunk), ("piece", piece),
-        ("chunks", chunks), ("wanted", wanted), ("prepare", prepare), ("next", 0), ("finished", 0), ("waiting", 0),
+        ("limit", limit), ("grain", _grain(f, end - begin, wanted)), ("wanted", wanted), ("prepare", prepare), ("next", 0), ("finished", 0), ("waiting", 0),
     ):  # fmt: skip
         state.set(name, value)
     seats, epoch = state.address("seats"), state.address("epoch")
     f.store_atomic("i32", wanted, seats, "release")
     f.update("add", "i32", epoch, 1, "seq_cst")
     with f.when(f.load_atomic("i32", state.address("sleepers"), "seq_cst").is_not(0) & (wanted > 0)):
-        _futex_wake(f, epoch, _WOKEN_BY_CALLER)
+        _wake(f, state, _WOKEN_BY_CALLER)
     f.call("qd_share", "void", 0, types="i64")
     taken = wanted - f.update("xchg", "i32", seats, 0, "acq_rel")
     _await_finished(f, state, taken)

@@ -32,7 +32,8 @@ class PoolState(ctypes.Structure):
         ("begin", _I64),
         ("end", _I64),
         ("chunk", _I64),
-        ("chunks", _I64),
+        ("limit", _I64),  # where the counter `next` ends: chunks where their length is a law, else iterations
+        ("grain", _I64),  # other chunks are multiples of that
         ("wanted", _I32),
         ("piece", _I64),  # iterations of a chunk that are run first, before it is known how long they take
         ("prepare", _PTR),  # ptr(i64 participant): the frame that a worker runs on; null: everybody runs on `frame`
@@ -53,6 +54,7 @@ class PoolState(ctypes.Structure):
         ("small_loops", _I64),
         ("lone_loops", _I64),
         ("seats_taken", _I64),
+        ("wakes", _I64),
         ("scatter_serial", _I64),
         ("scatter_private", _I64),
         ("scatter_atomic", _I64),
