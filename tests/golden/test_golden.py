@@ -1,6 +1,6 @@
 """Golden files: IR text in, passes, IR text out.
 
-A file `*.qir` begins with the line `// passes: name, name`, goes on with a module, and after a line `// ---` shows what
+A file `*.qir` begins with the line `// passes: name, name` (and `// vectors: bits` where the target has some), goes on with a module, and after a line `// ---` shows what
 the passes make of it. `pytest --bless` writes what they make into the files. Names are those of modules in
 `quadrants.passes`. The module is verified before the first pass and after each one.
 """
@@ -15,9 +15,11 @@ import pytest
 from quadrants.ir.text import parse_module, print_module
 from quadrants.ir.verify import verify
 from quadrants.passes.context import PassContext
+from quadrants.targets.capability import CapabilityRecord
 
 FILES = sorted(Path(__file__).parent.glob("**/*.qir"))
 DIRECTIVE = "// passes:"
+VECTORS = "// vectors:"
 SEPARATOR = "// ---\n"
 
 
@@ -28,11 +30,20 @@ def directives(text: str) -> list[str]:
     return [name.strip() for line in lines for name in line.split(",") if name.strip()]
 
 
+def record_of(text: str) -> CapabilityRecord | None:
+    """The target that a file asks for."""
+    for line in text.splitlines():
+        if line.startswith(VECTORS):
+            bits = int(line.removeprefix(VECTORS))
+            return CapabilityRecord("golden", "1", frozenset(), vector_bits=bits, maximum_vector_bits=bits)
+    return None
+
+
 def result(text: str, passes: list[str]) -> str:
     """What the passes make of a module."""
     module = parse_module(text)
     verify(module)
-    context = PassContext()
+    context = PassContext(record=record_of(text))
     for name in passes:
         importlib.import_module(f"quadrants.passes.{name}").run(module, context)
         verify(module)

@@ -44,7 +44,8 @@ def parallel_loops(block: Block) -> Iterator[tuple[Block, Op]]:
     """The parallel loops in a block, with the blocks where they stand."""
     for op in block.ops:
         if op.attribute("parallel"):
-            yield block, op
+            if not op.attribute("tile"):  # it is in lanes already
+                yield block, op
         else:
             for region in op.regions:
                 yield from parallel_loops(region)

@@ -18,6 +18,7 @@ class CapabilityRecord:
     dtypes: names of the scalar types that values and arrays may have.
     float_atomics: names of the float types whose atomic addition is one instruction (others loop on compare-exchange).
     vector_bits: width of the vectors to aim at; maximum_vector_bits: the widest that the machine has; 0 means none.
+    vector_registers: how many vectors registers hold.
     calling_convention: LLVM's word for how functions are called ('' is C's); it decides how many values registers carry.
     functions_take_buffers: whether calls can pass arrays; without it functions are copied per set of arrays.
     fast_gather: whether a hardware gather beats scalar loads; native_scatter: whether scatters are one instruction.
@@ -33,6 +34,7 @@ class CapabilityRecord:
     pointer_bits: int = 64
     vector_bits: int = 0
     maximum_vector_bits: int = 0
+    vector_registers: int = 16
     float_atomics: frozenset[str] = frozenset()
     calling_convention: str = ""
     functions_take_buffers: bool = True

@@ -64,6 +64,7 @@ def record(machine: optimise.Machine | None = None) -> CapabilityRecord:
         calling_convention="x86_regcallcc",  # C's returns the third float on the x87 stack
         vector_bits=min(widest, 256),  # 512 is no faster on Zen 4 and slower on short rows
         maximum_vector_bits=widest,
+        vector_registers=32 if widest == 512 else 16,
         fused_multiply_add="+fma" in features,
         fast_gather=widest == 512 and not _is_slow_at_gathers(machine.processor),
         native_scatter=widest == 512 and not _is_slow_at_gathers(machine.processor),

@@ -1,0 +1,348 @@
+"""The code of a contraction in tiles; see `tile`.
+
+Within a block: the left panels hold `rows` rows each, the right ones `columns` columns, depth after depth; rows and columns
+past the end are zeros, so that every tile of sums is whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from quadrants.ir.builder import Builder
+from quadrants.ir.nodes import Block, Op, Value
+from quadrants.ir.types import i64, lane_type, matrix_type, u1
+from quadrants.passes.clone import clone_ops
+from quadrants.passes.contractions import Contraction, Range
+from quadrants.records import Record
+
+__all__ = ["TileShape", "TileWriter"]
+
+Fill = Callable[[Builder, Value, list[Value]], Sequence[Value]]
+
+# Blocks that large contractions are cut into at least, so that many threads share them evenly.
+_LEAST_BLOCKS = 16
+
+
+class TileShape(Record):
+    """A tile of sums: `rows` by `vectors` vectors of `lanes`; blocks: at most so many rows, columns and depths."""
+
+    rows: int
+    vectors: int
+    lanes: int
+    block_rows: int
+    block_columns: int
+    block_depth: int
+
+    @property
+    def columns(self) -> int:
+        return self.vectors * self.lanes
+
+
+def loop(
+    builder: Builder, low: Value, high: Value, fill: Fill, starts: Sequence[Value] = (), **attributes: Any
+) -> list[Value]:
+    """Appends a `for`; `fill` writes its body from the counter and the carried values, and gives the values to carry."""
+    body = Block()
+    counter = body.add_argument(i64)
+    carried = [body.add_argument(start.type) for start in starts]
+    inner = Builder(body, builder.location)
+    inner.op("yield", *fill(inner, counter, carried))
+    return builder.op("for", low, high, *starts, regions=(body,), rank=1, **attributes).results
+
+
+def sum_of(builder: Builder, *parts: Value) -> Value:
+    """Index arithmetic that does not wrap."""
+    total = parts[0]
+    for part in parts[1:]:
+        total = builder.add(total, part, exact=True)
+    return total
+
+
+def times(builder: Builder, value: Value, factor: int) -> Value:
+    return value if factor == 1 else builder.mul(value, builder.index(factor), exact=True)
+
+
+def rounded_up(builder: Builder, value: Value, step: Value) -> Value:
+    """How many steps a positive value makes, a part of one counted as one."""
+    return builder.floordiv(builder.sub(sum_of(builder, value, step), builder.index(1), exact=True), step)
+
+
+class _Side(Record):
+    """One factor: its range, where the block begins and ends in it, how many panels that makes, and their memory."""
+
+    range: Range
+    factor: Value
+    width: int
+    first: Value
+    end: Value
+    panels: Value
+    memory: Value
+
+
+class TileWriter:
+    """Writes a contraction in tiles with a builder."""
+
+    def __init__(self, contraction: Contraction, shape: TileShape, builder: Builder) -> None:
+        self.contraction = contraction
+        self.shape = shape
+        self.builder = builder
+        self.batch: dict[Value, Value] = {}
+
+    def write(self) -> None:
+        """The loop over blocks, parallel if the nest was."""
+        found, shape, builder = self.contraction, self.shape, self.builder
+        columns = self._cut(builder, found.column, shape.columns, shape.block_columns, builder.index(1))
+        least = rounded_up(builder, builder.index(_LEAST_BLOCKS), columns[0])
+        rows = self._cut(builder, found.row, shape.rows, shape.block_rows, least)
+        extents = [builder.max(builder.sub(part.high, part.low), builder.index(0)) for part in found.batch]
+        total = builder.mul(rows[0], columns[0])
+        for extent in extents:
+            total = builder.mul(total, extent)
+        attributes: dict[str, Any] = {"tile": (shape.rows, shape.columns)}
+        if found.parallel:
+            attributes |= {"parallel": True, "cost": 1 << 17, "lanes": shape.lanes}
+            attributes["lanes_reason"] = f"products are summed in tiles of {shape.rows} x {shape.columns}"
+
+        def block(inner: Builder, number: Value, _: list[Value]) -> tuple[Value, ...]:
+            self._block(inner, number, rows, columns, extents)
+            return ()
+
+        loop(builder, builder.index(0), total, block, **attributes)
+
+    def _cut(self, builder: Builder, part: Range, unit: int, most: int, least: Value) -> tuple[Value, Value]:
+        """How many blocks a range is cut into, and the length of each: as even as whole tiles allow."""
+        extent = builder.sub(part.high, part.low)
+        blocks = builder.max(rounded_up(builder, extent, builder.index(most)), least)
+        tiles = rounded_up(builder, rounded_up(builder, extent, blocks), builder.index(unit))
+        length = times(builder, tiles, unit)
+        return rounded_up(builder, extent, length), length
+
+    def _block(
+        self,
+        builder: Builder,
+        number: Value,
+        rows: tuple[Value, Value],
+        columns: tuple[Value, Value],
+        extents: list[Value],
+    ) -> None:
+        found, shape = self.contraction, self.shape
+        rest, column = self._split(builder, number, columns[0])
+        rest, row = self._split(builder, rest, rows[0])
+        self.batch = {}
+        for part, extent in zip(reversed(found.batch), reversed(extents)):
+            rest, own = self._split(builder, rest, extent)
+            self.batch[part.counter] = sum_of(builder, part.low, own)
+        left = self._side(builder, found.row, found.left, shape.rows, shape.block_rows, row, rows[1])
+        right = self._side(builder, found.column, found.right, shape.columns, shape.block_columns, column, columns[1])
+        sums = self._memory(builder, shape.block_rows * shape.block_columns)
+        self._clear(builder, sums, left)
+        low, high = found.depth.low, found.depth.high
+        stretches = rounded_up(builder, builder.sub(high, low), builder.index(shape.block_depth))
+
+        def stretch(inner: Builder, index: Value, _: list[Value]) -> tuple[Value, ...]:
+            first = sum_of(inner, low, times(inner, index, shape.block_depth))
+            depth = inner.min(inner.sub(high, first), inner.index(shape.block_depth))
+            self._pack(inner, left, first, depth)
+            self._pack(inner, right, first, depth)
+            self._tiles(inner, left, right, sums, depth)
+            return ()
+
+        loop(builder, builder.index(0), stretches, stretch)
+        self._finish(builder, left, right, sums)
+
+    def _split(self, builder: Builder, number: Value, extent: Value) -> tuple[Value, Value]:
+        return builder.floordiv(number, extent), builder.mod(number, extent)
+
+    def _side(
+        self, builder: Builder, part: Range, factor: Value, width: int, most: int, index: Value, length: Value
+    ) -> _Side:
+        first = sum_of(builder, part.low, builder.mul(index, length, exact=True))
+        end = builder.min(sum_of(builder, first, length), part.high)
+        panels = rounded_up(builder, builder.sub(end, first), builder.index(width))
+        memory = self._memory(builder, most * self.shape.block_depth)
+        return _Side(part, factor, width, first, end, panels, memory)
+
+    def _memory(self, builder: Builder, count: int) -> Value:
+        return builder.emit("slot", type=matrix_type(self.contraction.scalar, (count,)))
+
+    def _clear(self, builder: Builder, sums: Value, left: _Side) -> None:
+        zero = builder.constant(0, self.contraction.scalar)
+        end = times(builder, left.panels, self.shape.rows * self.shape.block_columns)
+
+        def clear(inner: Builder, place: Value, _: list[Value]) -> tuple[Value, ...]:
+            inner.op("store", zero, sums, place)
+            return ()
+
+        loop(builder, builder.index(0), end, clear)
+
+    # Panels.
+
+    def _pack(self, builder: Builder, side: _Side, first: Value, depth: Value) -> None:
+        """Copies a factor into its panels."""
+        width, zero, whole = side.width, builder.index(0), builder.index(side.width)
+
+        def panel(inner: Builder, index: Value, _: list[Value]) -> tuple[Value, ...]:
+            start = sum_of(inner, side.first, times(inner, index, width))
+            base = times(inner, index, width * self.shape.block_depth)
+            left = inner.sub(side.end, start)
+
+            def fill(part: Builder, valid: Value) -> Block:
+                self._panel(part, side, (start, base, valid), (first, depth))
+                part.op("yield")
+                return part.block
+
+            full = fill(Builder(Block(), inner.location), whole)
+            partly = fill(Builder(Block(), inner.location), left)
+            inner.op("if", inner.ge(left, whole), regions=(full, partly), types=())
+            return ()
+
+        loop(builder, zero, side.panels, panel)
+
+    def _panel(
+        self, builder: Builder, side: _Side, place: tuple[Value, Value, Value], depths: tuple[Value, Value]
+    ) -> None:
+        """One panel: `valid` of its rows (or columns) are there, the others are zeros."""
+        start, base, valid = place
+        first, depth = depths
+        zero, whole = builder.index(0), builder.index(side.width)
+
+        def row(inner: Builder, at: Value, _: list[Value]) -> tuple[Value, ...]:
+            k = sum_of(inner, first, at)
+            line = sum_of(inner, base, times(inner, at, side.width))
+
+            def element(part: Builder, offset: Value, _: list[Value]) -> tuple[Value, ...]:
+                values = {side.range.counter: sum_of(part, start, offset), self.contraction.depth.counter: k}
+                found = self._computed(part, side.factor, values)
+                part.op("store", found, side.memory, sum_of(part, line, offset))
+                return ()
+
+            def nothing(part: Builder, offset: Value, _: list[Value]) -> tuple[Value, ...]:
+                none = part.constant(0, self.contraction.scalar)
+                part.op("store", none, side.memory, sum_of(part, line, offset))
+                return ()
+
+            loop(inner, zero, valid, element)
+            if valid.owner is not None and not _is_constant(valid):
+                loop(inner, valid, whole, nothing)
+            return ()
+
+        loop(builder, zero, depth, row)
+
+    def _computed(self, builder: Builder, value: Value, counters: dict[Value, Value]) -> Value:
+        """A value of the nest, computed anew for other counters."""
+        values = {**self.batch, **counters}
+        builder.block.ops += clone_ops(self.contraction.slices[value], values)
+        return values.get(value, value)
+
+    # Tiles of sums.
+
+    def _tiles(self, builder: Builder, left: _Side, right: _Side, sums: Value, depth: Value) -> None:
+        shape, zero = self.shape, builder.index(0)
+
+        def column(outer: Builder, across: Value, _: list[Value]) -> tuple[Value, ...]:
+            right_base = times(outer, across, shape.columns * shape.block_depth)
+            first_column = times(outer, across, shape.columns)
+
+            def row(inner: Builder, down: Value, _: list[Value]) -> tuple[Value, ...]:
+                left_base = times(inner, down, shape.rows * shape.block_depth)
+                found = self._tile(inner, (left.memory, left_base), (right.memory, right_base), depth)
+                corner = sum_of(inner, times(inner, down, shape.rows * shape.block_columns), first_column)
+                self._add(inner, found, sums, corner)
+                return ()
+
+            loop(outer, zero, left.panels, row)
+            return ()
+
+        loop(builder, zero, right.panels, column)
+
+    def _tile(
+        self, builder: Builder, left: tuple[Value, Value], right: tuple[Value, Value], depth: Value
+    ) -> list[Value]:
+        """The sums of one tile over one stretch of the depth, row by row."""
+        shape = self.shape
+        wide = lane_type(self.contraction.scalar, shape.lanes)
+        none = builder.constant(0, wide)
+
+        def step(inner: Builder, _: Value, carried: list[Value]) -> list[Value]:
+            left_at, right_at, *totals = carried
+            on = inner.constant(True, lane_type(u1, shape.lanes))
+            vectors = [
+                inner.emit("lane_load", right[0], _moved(inner, right_at, n * shape.lanes), on, steps=(1,))
+                for n in range(shape.vectors)
+            ]
+            out: list[Value] = []
+            for r in range(shape.rows):
+                element = inner.emit("load", left[0], _moved(inner, left_at, r))
+                own = inner.emit("broadcast", element, type=wide)
+                out += [inner.add(totals[len(out) + n], inner.mul(own, v)) for n, v in enumerate(vectors)]
+            return [_moved(inner, left_at, shape.rows), _moved(inner, right_at, shape.columns), *out]
+
+        starts = [left[1], right[1], *[none] * (shape.rows * shape.vectors)]
+        return loop(builder, builder.index(0), depth, step, starts)[2:]
+
+    def _add(self, builder: Builder, found: list[Value], sums: Value, corner: Value) -> None:
+        shape = self.shape
+        on = builder.constant(True, lane_type(u1, shape.lanes))
+        for r in range(shape.rows):
+            for n in range(shape.vectors):
+                place = _moved(builder, corner, r * shape.block_columns + n * shape.lanes)
+                old = builder.emit("lane_load", sums, place, on, steps=(1,))
+                total = builder.add(old, found[r * shape.vectors + n])
+                builder.op("lane_store", total, sums, place, on, steps=(1,))
+
+    # What the nest does with the sums.
+
+    def _finish(self, builder: Builder, left: _Side, right: _Side, sums: Value) -> None:
+        found = self.contraction
+
+        def row(outer: Builder, i: Value, _: list[Value]) -> tuple[Value, ...]:
+            line = times(outer, outer.sub(i, left.first, exact=True), self.shape.block_columns)
+            line = outer.sub(line, right.first, exact=True)
+
+            def column(inner: Builder, j: Value, _: list[Value]) -> tuple[Value, ...]:
+                values = {**self.batch, found.row.counter: i, found.column.counter: j}
+                total = inner.emit("load", sums, sum_of(inner, line, j))
+                self._statement(inner, total, values)
+                return ()
+
+            loop(outer, right.first, right.end, column)
+            return ()
+
+        loop(builder, left.first, left.end, row)
+
+    def _statement(self, builder: Builder, total: Value, values: dict[Value, Value]) -> None:
+        found = self.contraction
+        for outside in list(found.slices)[2:]:
+            if outside not in values:
+                missing = [op for op in found.slices[outside] if op.results[0] not in values]
+                builder.block.ops += clone_ops(missing, values)
+        op = found.reduction
+        if op.kind != "for":
+            self._update(builder, total, values)
+            return
+        at = found.statement.ops.index(op)
+        builder.block.ops += clone_ops(found.statement.ops[:at], values)
+        assert found.start is not None
+        start = values.get(found.start, found.start)
+        values[op.results[0]] = builder.emit("sub" if found.negative else "add", start, total)
+        builder.block.ops += clone_ops(found.statement.ops[at + 1 : -1], values)
+
+    def _update(self, builder: Builder, total: Value, values: dict[Value, Value]) -> None:
+        """The element that the nest updates depth by depth is updated once; no other point has it."""
+        found, op = self.contraction, self.contraction.reduction
+        place = [values.get(operand, operand) for operand in op.operands[1:]]
+        kind = "sub" if found.negative else "add"
+        if op.kind == "update":
+            builder.op("update", total, *place, by=kind, atomic=False)
+        else:
+            old = builder.emit("load", *place)
+            builder.op("store", builder.emit(kind, old, total), *place)
+
+
+def _is_constant(value: Value) -> bool:
+    return type(value.owner) is Op and value.owner.kind == "constant"
+
+
+def _moved(builder: Builder, place: Value, by: int) -> Value:
+    return place if by == 0 else sum_of(builder, place, builder.index(by))
