@@ -137,6 +137,10 @@ def _choices(loop: Op) -> str:
     if loop.attribute("scatter"):
         facts.append("scattered updates: private copies where they are small, else atomic")
     lanes = loop.attribute("lanes", 1)
+    if loop.attribute("gathered"):
+        facts.append(f"{', '.join(loop.attribute('gathered'))} put in the order of the index in front of it")
+    if loop.attribute("in_place"):
+        facts.append("runs where elements are looked at too seldom to be put in order")
     if loop.attribute("lanes_inside"):
         facts.append(
             f"{loop.attribute('lanes_inside')} lanes within an iteration: its loops within add up neighbouring elements"

@@ -98,6 +98,8 @@ OPERANDS = {
     "update": (f32, array_type(f32, 1), i64),
     "compare_exchange": (i32, i32, array_type(i32, 1), i64),
     "dim": (array_type(i8, 3),),
+    "temporary": (u1, i64, i64),
+    "release": (array_type(f32, 2),),
     "broadcast": (f32,),
     "extract_lane": (lane_type(f32, 8),),
     "any_lane": (lane_type(u1, 8),),
@@ -124,6 +126,7 @@ ATTRIBUTES = {
     "lane_update": {"steps": (1,), "by": "add", "atomic": False},
     "dim": {"axis": 2},
     "slot": {"type": matrix_type(f32, (2, 2))},
+    "temporary": {"type": array_type(f32, 2), "padding": 16},
     "print": {"format": ("a\n", "\u2028", ""), "specs": ("", ".2f")},
     "check": {"message": "index {}", "error": "index"},
 }

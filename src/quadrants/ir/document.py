@@ -43,6 +43,8 @@ _OPERANDS = {
     rules.compare_exchange: "two integers, an array, i64 indices",
     rules.dim: "an array",
     rules.slot: "none",
+    rules.temporary: "u1, i64 sizes",
+    rules.release: "a temporary array",
     rules.random: "none",
     rules.lane_index: "none",
     rules.broadcast: "a number",

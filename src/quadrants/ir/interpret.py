@@ -407,6 +407,25 @@ def _slot(program: _Program, op: Op) -> Step:
     return run
 
 
+def _temporary(program: _Program, op: Op) -> Step:
+    condition, *sizes = op.operands
+    array, there = op.results
+    held = ev.held_dtype(scalar_of(array.type))
+    byte = 1 if held.kind == "b" else 0xFF if held.kind == "f" else _UNDEFINED_BYTE
+
+    def run(env: Environment) -> None:
+        shape = [max(int(env[size]), 0) if env[condition] else 0 for size in sizes]
+        count = int(np.prod(shape, dtype=np.int64)) * held.itemsize
+        env[array] = np.full(count, byte, np.uint8).view(held).reshape(shape)
+        env[there] = np.bool_(env[condition])
+
+    return run
+
+
+def _release(program: _Program, op: Op) -> Step:
+    return lambda env: None
+
+
 def _for(program: _Program, op: Op) -> Step:
     if op.attribute("parallel") and op.results:
         return _reducing_for(program, op)
@@ -572,6 +591,8 @@ _SPECIAL: dict[str, Callable[[_Program, Op], Step]] = {
     "lane_update": _by_lanes(_update),
     "dim": _dim,
     "slot": _slot,
+    "temporary": _temporary,
+    "release": _release,
     "random": _random,
     "for": _for,
     "while": _while,

@@ -584,6 +584,15 @@ _row(
 )
 _row("dim", rules.dim, 1, "the size of an array's `axis`", cost=0.1)
 _row("slot", rules.slot, 0, "private memory for one value of `type`, undefined at first", effects="writes", cost=0.1)
+_row(
+    "temporary",
+    rules.temporary,
+    -1,
+    "where the condition holds and there is memory: a new array of `type` and sizes, undefined at first; and whether so",
+    effects="writes",
+    cost=50,
+)
+_row("release", rules.release, 1, "gives a temporary array's memory back, if there is any", effects="writes", cost=50)
 _row("random", rules.random, 0, "64 random bits: the next of the stream that is current", effects="atomic", cost=6)
 
 # Lanes.  Elementwise rows take lanes as they take matrices.  An index of an access is a lane's own (lanes of i64), or

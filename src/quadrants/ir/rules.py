@@ -192,6 +192,22 @@ def slot(operands: Types, attributes: Attributes) -> Types:
     return (slot_type(attributes["type"]),)
 
 
+def temporary(operands: Types, attributes: Attributes) -> Types:
+    type_ = attributes["type"]
+    if type(type_) is not ArrayType or type_.layout != "C" or type_.trailing:
+        raise TypeError(f"a temporary array is dense and of sizes known when it is made, not {type_}")
+    if operands[0] is not u1:
+        raise TypeError(f"the condition is a {operands[0]}, not a u1")
+    _indices(operands[1:], type_.rank)
+    return (type_, u1)
+
+
+def release(operands: Types, attributes: Attributes) -> Types:
+    if type(operands[0]) is not ArrayType:
+        raise TypeError(f"takes a temporary array, not {operands[0]}")
+    return ()
+
+
 def for_(operands: Types, attributes: Attributes) -> Types:
     rank = attributes["rank"]
     _indices(operands[: 2 * rank], 2 * rank)

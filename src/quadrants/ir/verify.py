@@ -329,6 +329,11 @@ def _slot(verifier: _Verifier, op: Op) -> None:
         verifier.fail(f"a slot for {element}", op)
 
 
+def _temporary(verifier: _Verifier, op: Op) -> None:
+    if not verifier.within.is_kernel or any(loop.is_parallel for loop in verifier.loops):
+        verifier.fail(f"{op.kind} outside of the serial part of a kernel", op)
+
+
 def _access(values: int) -> Callable[[_Verifier, Op], None]:
     def check(verifier: _Verifier, op: Op) -> None:
         if op.kind == "update":
@@ -370,6 +375,8 @@ _CHECKS: dict[str, Callable[[_Verifier, Op], None]] = {
     "call": _call,
     "constant": _constant,
     "slot": _slot,
+    "temporary": _temporary,
+    "release": _temporary,
     "load": _access(0),
     "store": _access(1),
     "update": _access(1),

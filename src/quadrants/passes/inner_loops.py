@@ -52,14 +52,13 @@ class InnerLoop:
         """Whether a load reaches the next element in the next iteration."""
         array, *indices = op.operands
         type_ = array.type
-        if (
-            type(type_) is not ArrayType
-            or type_.layout == "A"
-            or any(index in self.facts.varying for index in indices[:-1])
-        ):
+        if type(type_) is not ArrayType or type_.layout == "A":
+            return False
+        near = len(indices) - 1 - (len(type_.trailing) if type_.layout == "S" else 0)
+        if [index in self.facts.varying for index in indices] != [axis == near for axis in range(len(indices))]:
             return False
         counter = self.loop.regions[0].arguments[0]
-        form = forms.of(indices[-1])
+        form = forms.of(indices[near])
         factor = form.coefficient(counter)
         rest = form.without(counter)
         return factor is not None and factor.constant == 1 and rest.atoms().isdisjoint(self.facts.varying)

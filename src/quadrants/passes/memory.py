@@ -35,7 +35,20 @@ MATRIX_INDICES = {"extract": 1, "insert": 2}
 end."""
 
 _OTHERS = frozenset(
-    ["call", "update", "compare_exchange", "check", "print", "random", "slot", "return", "break", "continue"]
+    [
+        "call",
+        "update",
+        "compare_exchange",
+        "check",
+        "print",
+        "random",
+        "slot",
+        "temporary",
+        "release",
+        "return",
+        "break",
+        "continue",
+    ]
 )
 
 
@@ -182,6 +195,8 @@ class MemoryEffects:
                     writes.add(array)
                 elif kind == "slot":
                     effects.slots = True
+                elif kind == "temporary" or kind == "release":
+                    writes.add(op.results[0] if op.results else op.operands[0])
                 elif kind == "return":
                     effects.returns = True
                 elif kind == "break" or kind == "continue":

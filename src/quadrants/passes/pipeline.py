@@ -16,6 +16,7 @@ from quadrants.passes import (
     drop_atomics,
     forward_stores,
     fuse,
+    gather_once,
     hoist,
     inductions,
     inline,
@@ -143,6 +144,13 @@ PIPELINE: tuple[Pass, ...] = (
         wanted=lambda options: not _checked(options),
     ),
     Pass("wrap_indices", wrap_indices.run, "tasks", "targets count indices from the start", required=True),
+    Pass(
+        "gather_once",
+        gather_once.run,
+        "tasks",
+        "what many iterations reach by index lies in the order in which they reach it",
+        wanted=lambda options: not _checked(options),  # there the index that is out of range is told
+    ),
     Pass("cost", cost.run, "tasks", "short loops are not worth a thread's wake-up", required=True),
     Pass(
         "hoist", hoist.run, "tasks", "what does not change is computed once, in front of the loop", keeps_effects=True
@@ -204,6 +212,9 @@ CONSTRAINTS: tuple[Constraint, ...] = (
     Constraint("drop_atomics", "cut_loops", "no piece of a loop tells what the others do"),
     Constraint("cut_loops", "wrap_indices", "a select hides that an index is the counter less a constant"),
     Constraint("check_bounds", "wrap_indices", "the message shows the index that the user wrote"),
+    Constraint("wrap_indices", "gather_once", "the loop that gathers takes indices as they are"),
+    Constraint("scatter", "gather_once", "a loop in two forms would be looked at twice"),
+    Constraint("gather_once", "cost", "the loop that gathers has a cost, too"),
     Constraint("wrap_indices", "cost", "the estimate counts what is left in the body"),
     Constraint("wrap_indices", "hoist", "the sizes that wrapped indices are measured by leave the loops"),
     Constraint("widen_sums", "cost", "the estimate counts what is left in the body"),

@@ -206,3 +206,16 @@ class _TailWriter(LaneWriter):
     """Lanes of which those in `tail` are on, the first one for sure."""
 
     tail: Value
+
+    def load_mask(self, op: Op, steps: tuple[int, ...]) -> Value:
+        """Law: behind the element of the first lane, which is on where all of the tail are, a temporary array has its
+        padding; what lanes that are off read there goes nowhere."""
+        owner = op.operands[0].owner
+        padding = owner.attribute("padding", 0) if isinstance(owner, Op) else 0
+        is_row = steps[-1] == 1 and not any(steps[:-1])
+        if self.mask is self.tail and is_row and self.lanes <= padding and self._is_linear(op):
+            return self.values.all_on()
+        return self.full_mask()
+
+    def _is_linear(self, op: Op) -> bool:
+        return all(index in self.values.linear or index not in self.facts.varying for index in op.operands[1:])

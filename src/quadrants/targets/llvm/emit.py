@@ -26,6 +26,7 @@ from quadrants.targets.llvm import (
     emit_lanes,
     emit_memory,
     emit_parallel,
+    emit_temporary,
 )
 from quadrants.targets.llvm.writer import Program, Unit
 
@@ -33,7 +34,7 @@ __all__ = ["EmittedModule", "EmittedObject", "emit_module"]
 
 for _part in (emit_arithmetic, emit_cast):
     emit_control.DISPATCH.update({kind: emit_lanes.vectorised(handler) for kind, handler in _part.HANDLERS.items()})
-for _part in (emit_memory, emit_effects, emit_control, emit_parallel, emit_lanes, emit_lane_memory):
+for _part in (emit_memory, emit_effects, emit_control, emit_parallel, emit_temporary, emit_lanes, emit_lane_memory):
     emit_control.DISPATCH.update(_part.HANDLERS)
 
 
