@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import quadrants as qd
+from quadrants import knobs
 from quadrants.evidence.programs import Program, TargetExecutor, disagreement, program
 
 PROGRAMS: list[Program] = []
@@ -313,6 +314,51 @@ def pass_and_bare_expressions(out, n):
     "a string is no statement of weight"
 
 
+def _left_in_half(a, b, v):
+    if a > 0:
+        if b > 5:
+            return 1, v
+        b += 10
+        v = (b, a)
+    elif a < -2:
+        b -= 10
+        if b < -6:
+            return 2, v
+    for k in range(4):
+        if k * k > b + 20:
+            return k, v
+        elif k == a:
+            v = (v[1], k)
+    return b, v
+
+
+@runs(args=(np.arange(-4, 6, dtype=np.int32), np.zeros(30, np.int32)))
+def what_a_branch_that_stays_assigns(x, out):
+    for i in range(len(x)):
+        b = 0
+        pair = (0, 0)
+        if x[i] == 2:
+            continue
+        else:
+            b = x[i] + 10
+            pair = (b, i)
+        p, q = _left_in_half(x[i], i, pair)
+        out[3 * i] = b + p
+        out[3 * i + 1] = q[0]
+        out[3 * i + 2] = q[1]
+
+
 @pytest.mark.parametrize("item", PROGRAMS, ids=lambda item: item.name)
 def test_control_flow(item: Program, executor: TargetExecutor) -> None:
     assert disagreement(item, executor) is None
+
+
+def test_values_of_the_branch_that_stays_are_visible() -> None:
+    item = PROGRAMS[-1]
+    assert item.name == "what_a_branch_that_stays_assigns"
+    before = knobs.current.verify
+    knobs.current.verify = True
+    try:
+        qd.kernel(what_a_branch_that_stays_assigns)(np.arange(4), np.zeros(12, np.int64))
+    finally:
+        knobs.current.verify = before

@@ -66,11 +66,21 @@ def merge_names(
 ) -> list[tuple[str, list[Value], Type, bool]]:
     """For each name with different values on the paths that can be one run-time value: (name, a value a path, type,
     weak), with the casts appended to the paths' blocks. Other names are settled in the paths' envs: the same binding in
-    all, or Broken."""
+    all, or Broken. Of a single path, what it made itself leaves it so."""
     merged: list[tuple[str, list[Value], Type, bool]] = []
+    if len(paths) == 1:
+        names = [name for name in names if _is_own(paths[0].env.get(name), walker.env.get(name))]
     for name in names:
         _merge(walker, name, [path.env.get(name) for path in paths], paths, node, merged)
     return merged
+
+
+def _is_own(binding: Binding | None, before: Binding | None) -> bool:
+    """Whether a path has made a value of a name, or of a part of it."""
+    if binding is None or (before is not None and same_static(binding, before)):
+        return False
+    parts = parts_of(binding)
+    return type(binding) in (Run, Slot) if parts is None else any(_is_own(part, None) for part in parts)
 
 
 def _merge(
@@ -79,7 +89,8 @@ def _merge(
     present = [binding for binding in bindings if binding is not None]
     if not present:
         return
-    if len(present) == len(bindings) and all(same_static(present[0], other) for other in present[1:]):
+    alike = len(present) == len(bindings) and all(same_static(present[0], other) for other in present[1:])
+    if alike and (len(paths) > 1 or not _is_own(present[0], None)):
         return
     if len(present) < len(bindings) and (all(type(b) is Broken for b in present) or not _is_value(walker, present[0])):
         settle(

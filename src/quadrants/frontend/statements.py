@@ -234,8 +234,10 @@ def close_branches(
     live = getattr(node, "_live_out", None)
     open_paths = [path for path, done in zip(paths, ended) if not done]
     merged: list[Any] = []
-    if len(open_paths) == 2 and not has_rest:
-        wanted = [name for name in names if live is None or name in live or name.startswith("$")]
+    if has_rest:
+        names = list(dict.fromkeys(name for path in open_paths for name in path.env))
+    if open_paths and not (len(open_paths) == 2 and has_rest):
+        wanted = [name for name in names if live is None or has_rest or name in live or name.startswith("$")]
         wanted += [name for name in paths[0].env if name.startswith("$") and name not in wanted]
         merged = merge_names(walker, wanted, open_paths, node)
     op = Op(
