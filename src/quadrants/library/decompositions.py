@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from quadrants.ir.types import ScalarType, f32
+from quadrants.ir.types import ScalarType, f32, f64
 from quadrants.lang.loops import loop_config, static
 from quadrants.lang.matrix import Matrix
 from quadrants.lang.ops import cast, frexp, max, min, sqrt
@@ -23,6 +23,10 @@ __all__ = ["FUNCTIONS"]
 
 # Sweeps after which what is left off the diagonal is rounding, by size: (f32, f64).
 _SWEEPS = {2: (1, 1), 3: (4, 5), 4: (5, 6), 5: (6, 7), 6: (7, 8)}
+# What is nothing beside 1 among the elements of a matrix, and among the products of two columns, by size of the type: sums
+# of squares of larger numbers, and what a few rotations make of them, are no denormal numbers, which take processors long.
+_NO_ELEMENT = {f32: 2.0**-40, f64: 2.0**-200}
+_NO_PRODUCT = {f32: 2.0**-50, f64: 2.0**-400}
 _PAIRS = {2: ((0, 1),), 3: ((0, 1), (0, 2), (1, 2))}
 _SORTING = {2: ((0, 1),), 3: ((0, 1), (1, 2), (0, 1))}
 
@@ -43,17 +47,23 @@ def _scales(a: Any, work: Any) -> Any:
     return 2.0 * mantissa / largest, largest / (2.0 * mantissa)
 
 
-def _rotation(pp: Any, qq: Any, pq: Any) -> Any:
-    """Cosine, sine and tangent of the smaller angle whose rotation makes [[pp, pq], [pq, qq]] diagonal.
+def _rotation(pp: Any, qq: Any, pq: Any, nothing: Any) -> Any:
+    """Cosine, sine and tangent of the smaller angle whose rotation makes [[pp, pq], [pq, qq]] diagonal; a pq below
+    `nothing` counts as zero. Elements are at most near 1.
 
-    8.5.2, in ratios of the elements only: nothing overflows.
+    8.5.2, with one division: h being the length of (d, pq), w = |d| + h, the tangent is pq / w and the cosine's square
+    w / 2h.
     """
-    divisor = 1.0 if pq == 0.0 else pq
-    cotangent = (0.5 * qq - 0.5 * pp) / divisor
-    size = 1.0 / (abs(cotangent) + sqrt(cotangent * cotangent + 1.0))
-    tangent = -size if cotangent < 0.0 else size
-    tangent = 0.0 * size if pq == 0.0 else tangent
-    cosine = 1.0 / sqrt(tangent * tangent + 1.0)
+    off = 0.0 * pq if abs(pq) < nothing else pq
+    difference = 0.5 * qq - 0.5 * pp
+    square = difference * difference + off * off
+    idle = square < nothing * nothing
+    length = sqrt(square)
+    width = 1.0 if idle else abs(difference) + length
+    double = 1.0 if idle else length + length
+    reciprocal = 1.0 / (double * width)
+    tangent = (-off if difference < 0.0 else off) * (double * reciprocal)
+    cosine = width * sqrt(reciprocal)
     return cosine, cosine * tangent, tangent
 
 
@@ -71,12 +81,13 @@ def sym_eig(a: Any, work: Any, result: Any) -> Any:
 
 
 def _sym_eig_small(a: Any, work: Any) -> Any:
-    m = +a
+    down, up = _scales(a, work)
+    m = a * down
     v = Matrix.identity(work, a.n)
     loop_config(serialize=True)
     for _ in range(static(_sweeps(a.n, work))):
         for p, q in static(_PAIRS[a.n]):
-            cosine, sine, tangent = _rotation(m[p, p], m[q, q], m[p, q])
+            cosine, sine, tangent = _rotation(m[p, p], m[q, q], m[p, q], static(_NO_ELEMENT[work]))
             change = tangent * m[p, q]
             m[p, p] -= change
             m[q, q] += change
@@ -90,22 +101,23 @@ def _sym_eig_small(a: Any, work: Any) -> Any:
             for k in static(range(a.n)):
                 x, y = v[k, p], v[k, q]
                 v[k, p], v[k, q] = cosine * x - sine * y, sine * x + cosine * y
-    return _sorted_small(m, v)
+    return _sorted_small(m, v, up)
 
 
-def _sorted_small(m: Any, v: Any) -> Any:
+def _sorted_small(m: Any, v: Any, up: Any) -> Any:
     for i, j in static(_SORTING[m.n]):
         if m[i, i] > m[j, j]:
             m[i, i], m[j, j] = m[j, j], m[i, i]
             for k in static(range(m.n)):
                 v[k, i], v[k, j] = v[k, j], v[k, i]
-    return Matrix([m[k, k] for k in static(range(m.n))]), v
+    return Matrix([m[k, k] * up for k in static(range(m.n))]), v
 
 
 def _sym_eig_large(a: Any, work: Any) -> Any:
     """Every rotation leaves its two eigenvalues in order: equal ones come together, without which convergence is only
     linear (8.5.3), and all are sorted in the end."""
-    m = +a
+    down, up = _scales(a, work)
+    m = a * down
     v = Matrix.identity(work, a.n)
     loop_config(serialize=True)
     for i in range(a.n):
@@ -115,7 +127,7 @@ def _sym_eig_large(a: Any, work: Any) -> Any:
     for _ in range(static(_sweeps(a.n, work))):
         for p in range(a.n - 1):
             for q in range(p + 1, a.n):
-                cosine, sine, tangent = _rotation(m[p, p], m[q, q], m[p, q])
+                cosine, sine, tangent = _rotation(m[p, p], m[q, q], m[p, q], static(_NO_ELEMENT[work]))
                 change = tangent * m[p, q]
                 of_p, of_q = m[p, p] - change, m[q, q] + change
                 if of_p > of_q:
@@ -130,7 +142,7 @@ def _sym_eig_large(a: Any, work: Any) -> Any:
                     m[p, k], m[q, k] = m[k, p], m[k, q]
                 m[p, p], m[q, q] = of_p, of_q
                 m[p, q], m[q, p] = 0.0, 0.0
-    values = Matrix([m[k, k] for k in static(range(a.n))])
+    values = Matrix([m[k, k] * up for k in static(range(a.n))])
     loop_config(serialize=True)
     for k in range(1, a.n):
         # What the last rounding may have put out of order.
@@ -169,9 +181,9 @@ def svd(a: Any, work: Any, result: Any) -> Any:
         return cast(u, result), cast(s, result), cast(v, result)
 
 
-def _orthogonal(x: Any, y: Any, v: Any, w: Any) -> Any:
+def _orthogonal(x: Any, y: Any, v: Any, w: Any, work: Any) -> Any:
     """x and y rotated in their plane until they are orthogonal, v and w along with them."""
-    cosine, sine, _ = _rotation(x.dot(x), y.dot(y), x.dot(y))
+    cosine, sine, _ = _rotation(x.dot(x), y.dot(y), x.dot(y), static(_NO_PRODUCT[work]))
     return cosine * x - sine * y, sine * x + cosine * y, cosine * v - sine * w, sine * v + cosine * w
 
 
@@ -213,8 +225,8 @@ def _svd_2(a: Any, work: Any) -> Any:
     down, up = _scales(a, work)
     m = a * down
     i = Matrix.identity(work, 2)
-    x, y, v, w = _orthogonal(m[:, 0], m[:, 1], i[:, 0], i[:, 1])
-    x, y, v, w = _orthogonal(x, y, v, w)
+    x, y, v, w = _orthogonal(m[:, 0], m[:, 1], i[:, 0], i[:, 1], work)
+    x, y, v, w = _orthogonal(x, y, v, w, work)
     x, y, v, w = _longer_first(x, y, v, w)
     u = _unit(x, i[:, 0])
     z = Matrix([-u[1], u[0]])
@@ -236,9 +248,9 @@ def _svd_3(a: Any, work: Any) -> Any:
     b0, b1, b2, v0, v1, v2 = m[:, 0], m[:, 1], m[:, 2], i[:, 0], i[:, 1], i[:, 2]
     loop_config(serialize=True)
     for _ in range(static(_sweeps(3, work))):
-        b0, b1, v0, v1 = _orthogonal(b0, b1, v0, v1)
-        b0, b2, v0, v2 = _orthogonal(b0, b2, v0, v2)
-        b1, b2, v1, v2 = _orthogonal(b1, b2, v1, v2)
+        b0, b1, v0, v1 = _orthogonal(b0, b1, v0, v1, work)
+        b0, b2, v0, v2 = _orthogonal(b0, b2, v0, v2, work)
+        b1, b2, v1, v2 = _orthogonal(b1, b2, v1, v2, work)
     b0, b1, v0, v1 = _longer_first(b0, b1, v0, v1)
     b1, b2, v1, v2 = _longer_first(b1, b2, v1, v2)
     b0, b1, v0, v1 = _longer_first(b0, b1, v0, v1)
