@@ -10,7 +10,9 @@ from quadrants.ir.nodes import Block, Location, Op, Value, walk
 from quadrants.ir.ops import OPS
 from quadrants.ir.types import ArrayType, scalar_of
 from quadrants.passes.context import PassContext
+from quadrants.passes.lane_callees import Callees, Varying
 from quadrants.passes.lanes import SUPPORTED
+from quadrants.passes.structure import callee_of
 from quadrants.passes.uniformity import Uniformity
 
 __all__ = ["Choice", "asked_lanes", "choose", "pays"]
@@ -21,6 +23,8 @@ _LARGEST = 6000
 _LARGEST_UNASKED = 400
 # Operations for each gather under a mask in a loop that lanes leave one by one, below which lanes lose.
 _WORTH_A_GATHER = 6
+# Operations that calls make on lanes for each access to memory, from which on lanes pay.
+_WORTH_AN_ACCESS = 2
 # Operations of a body whose values fit in registers twice.
 _FEW = 64
 # Loops within of at most so many iterations are not worth vectors of their own.
@@ -46,7 +50,7 @@ def asked_lanes(loop: Op, context: PassContext) -> int | None:
     return asked
 
 
-def choose(loop: Op, facts: Uniformity, context: PassContext) -> Choice:
+def choose(loop: Op, facts: Uniformity, context: PassContext, callees: Callees) -> Choice:
     """The choice for one parallel loop of stage `lowered`."""
     config: dict[str, Any] = loop.attribute("config") or {}
     asked = asked_lanes(loop, context)
@@ -54,7 +58,7 @@ def choose(loop: Op, facts: Uniformity, context: PassContext) -> Choice:
         return Choice(1, "lanes are switched off")
     if loop.attribute("undecided") and not config.get("vectorize"):
         return Choice(1, "whether its iterations depend on one another cannot be decided")
-    shape = _Shape(loop, facts)
+    shape = _of_loop(loop, facts, callees)
     if shape.obstacle is not None:
         return Choice(1, shape.obstacle, is_refusal=bool(asked or shape.pays), location=shape.where)
     if asked is not None and asked is not True:
@@ -71,9 +75,9 @@ def choose(loop: Op, facts: Uniformity, context: PassContext) -> Choice:
     return Choice(lanes, shape.why)
 
 
-def pays(loop: Op, facts: Uniformity) -> bool:
+def pays(loop: Op, facts: Uniformity, callees: Callees) -> bool:
     """Whether a parallel loop gains by lanes if nobody asks for any."""
-    shape = _Shape(loop, facts)
+    shape = _of_loop(loop, facts, callees)
     return shape.obstacle is None and shape.pays
 
 
@@ -84,11 +88,28 @@ def _width(vector_bits: int, shape: _Shape) -> int:
     return min(lanes * 2, 16) if two else max(lanes, 2)
 
 
-class _Shape:
-    """What a loop's body looks like."""
+def _of_loop(loop: Op, facts: Uniformity, callees: Callees) -> _Shape:
+    shape = _Shape(loop.regions[0], facts, callees, {}, bool(loop.attribute("reductions")))
+    if shape.length + shape.length_of_calls > _LARGEST:
+        shape.refuse(f"its body has {shape.length + shape.length_of_calls} operations", loop)
+    return shape
 
-    def __init__(self, loop: Op, facts: Uniformity) -> None:
+
+class _Shape:
+    """What a loop's body looks like, or that of a function which it calls. `known`: the functions looked at so far;
+    None: one that is being looked at."""
+
+    def __init__(
+        self,
+        body: Block,
+        facts: Uniformity,
+        callees: Callees,
+        known: dict[tuple[str, Varying], _Shape | None],
+        reduces: bool = False,
+    ) -> None:
         self.facts = facts
+        self._callees = callees
+        self._known = known
         self.obstacle: str | None = None
         self.where: Location | None = None
         self.diverges = bool(facts.masked or facts.divergent or facts.skipped)
@@ -98,22 +119,33 @@ class _Shape:
         self.gathers = False
         self.bits = 32
         self.length = 0
+        self.length_of_calls = 0
+        self.work = 0
+        self.work_of_calls = 0
+        self.accesses = 0
         self._loops_of: dict[Block, Op] = {}
-        self._ops = list(walk(loop.regions[0]))
-        self._reduces = bool(loop.attribute("reductions"))
-        self._block(loop.regions[0], False)
-        if self.length > _LARGEST:
-            self.refuse(f"its body has {self.length} operations", loop)
+        self._ops = list(walk(body))
+        self._reduces = reduces
+        self._block(body, False)
 
     def refuse(self, reason: str, op: Op) -> None:
         if self.obstacle is None:
             self.obstacle, self.where = reason, op.location
 
     @property
+    def calls_pay(self) -> bool:
+        """Whether its calls do enough in lanes: a function's form is compiled once for all that call it, and kept."""
+        return self.work_of_calls >= _WORTH_AN_ACCESS * max(self.accesses, 8)
+
+    @property
     def pays(self) -> bool:
         """Whether lanes are chosen unasked: for loops within, and what they cost to compile has to stay small. Straight
         lines are left to the code generator, whose own vectors cost less."""
-        if self.gathers or not self.loops or self.length > _LARGEST_UNASKED:
+        if self.gathers or self.length > _LARGEST_UNASKED:
+            return False
+        if self.calls_pay:
+            return True
+        if not self.loops:
             return False
         return self.diverges or not self.apart_in_long_loops
 
@@ -131,6 +163,8 @@ class _Shape:
     def why(self) -> str:
         if self.diverges:
             return "its control flow differs from iteration to iteration"
+        if self.length_of_calls:
+            return "its calls are worth lanes"
         return "it has loops within" if self.loops else "its elements are apart"
 
     def _block(self, block: Block, in_long_loop: bool) -> None:
@@ -138,6 +172,8 @@ class _Shape:
             self.length += 1
             if op.kind not in SUPPORTED and not OPS[op.kind].elementwise:
                 self.refuse(f"{op.kind} has no form in lanes", op)
+            if op.kind == "call":
+                self._call(op)
             inner = in_long_loop
             if op.kind in ("for", "while"):
                 self._loop(op)
@@ -145,6 +181,7 @@ class _Shape:
                 inner = inner or most is None or most > _SHORT
             elif op.kind in ("load", "store", "update"):
                 self._access(op, in_long_loop)
+            self.work += bool(OPS[op.kind].elementwise) and op.results[0] in self.facts.varying
             if op.results and op.results[0] in self.facts.varying and scalar_of(op.results[0].type).is_float:
                 self.bits = max(self.bits, scalar_of(op.results[0].type).bits)
             for region in op.regions:
@@ -161,6 +198,38 @@ class _Shape:
         sums = {result for result in op.results if scalar_of(result.type).is_float}
         if self._reduces and any(inner.kind == "cast" and inner.operands[0] in sums for inner in self._ops):
             self.refuse("its sums are added up in blocks", op)
+
+    def _call(self, op: Op) -> None:
+        """What a function does counts at each call, what there is to compile once."""
+        for operand in op.operands:
+            self._private(operand, op)
+        found = self._callee(op)
+        if found is None:
+            return
+        self.obstacle = self.obstacle or found.obstacle
+        self.where = self.where or found.where
+        self.diverges = self.diverges or found.diverges
+        self.gathers = self.gathers or found.gathers
+        self.bits = max(self.bits, found.bits)
+        self.work_of_calls += found.work + found.work_of_calls
+        self.accesses += found.accesses
+
+    def _callee(self, op: Op) -> _Shape | None:
+        """The function of a call in lanes; None for a call that is no more than one for all lanes, or recursive."""
+        name, varying = callee_of(op), self.facts.arguments_vary(op)
+        if self._callees.is_shared(op, varying):
+            return None
+        key = name, varying
+        if key in self._known:
+            return self._known[key]
+        self._known[key] = None
+        facts = self._callees.facts(name, varying)
+        assert facts is not None
+        found = self._known[key] = _Shape(self._callees.function(name).body, facts, self._callees, self._known)
+        if self._callees.returns_early(name):
+            found.refuse(f"{name} returns from within", op)
+        self.length_of_calls += found.length + found.length_of_calls
+        return found
 
     def _is_apart(self, op: Op) -> bool:
         """Whether lanes reach elements that are no neighbours."""
@@ -192,9 +261,13 @@ class _Shape:
 
     def _access(self, op: Op, in_long_loop: bool) -> None:
         array = op.operands[0 if op.kind == "load" else 1]
+        self.accesses += array not in self.facts.slots
         if self._is_apart(op):
             self.apart = True
             self.apart_in_long_loops = self.apart_in_long_loops or in_long_loop
+        self._private(array, op)
+
+    def _private(self, array: Value, op: Op) -> None:
         if type(array.type) is ArrayType and array.type.is_slot and array not in self.facts.slots:
             self.refuse("private memory of several iterations", op)
 

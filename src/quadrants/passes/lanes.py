@@ -12,8 +12,8 @@ from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Block, Op, Value
 from quadrants.ir.ops import OPS
 from quadrants.ir.types import lane_type, scalar_of, u1
-from quadrants.passes.lane_loops import Frame, LaneLoops
-from quadrants.passes.lane_values import Linear
+from quadrants.passes.lane_calls import Forms, LaneCalls
+from quadrants.passes.lane_loops import Frame
 from quadrants.passes.structure import loop_jumps
 from quadrants.passes.uniformity import Uniformity
 
@@ -23,13 +23,14 @@ __all__ = ["SUPPORTED", "LaneWriter"]
 _WORTH_A_BRANCH = 30.0
 
 
-class LaneWriter(LaneLoops):
-    """Writes the lanes' form of a region into a block. `counter` is the argument that lane k takes as `base` + k."""
+class LaneWriter(LaneCalls):
+    """Writes the lanes' form of a region into a block. What its arguments become is set in `values` first."""
 
-    def __init__(self, lanes: int, facts: Uniformity, block: Block, counter: Value, base: Value) -> None:
+    def __init__(self, lanes: int, facts: Uniformity, block: Block, forms: Forms | None = None) -> None:
         super().__init__(lanes, facts, Builder(block))
         self.frames = []
-        self.values.set_linear(counter, Linear(base, 1))
+        self.forms = forms
+        self.called = {}
 
     def body(self, region: Block, carried: Sequence[Value], inits: Sequence[Value]) -> list[Value]:
         """The whole region, whose carried arguments start as `inits` (lanes); gives the lanes carried on."""
@@ -52,7 +53,7 @@ class LaneWriter(LaneLoops):
             else:
                 self._same(op)
         last = block.ops[-1]
-        if last.kind == "yield":
+        if last.kind in ("yield", "return"):  # functions return at their end only
             return last.operands
         self.jump(last)
         return None
@@ -133,16 +134,17 @@ def _jumps(region: Block) -> bool:
 
 
 def _cost(block: Block) -> float:
-    """Units of the op table; a loop is worth a branch whatever it holds."""
+    """Units of the op table; a loop and a call are worth a branch whatever they hold."""
     total = 0.0
     for op in block.ops:
-        total += _WORTH_A_BRANCH if op.kind in ("for", "while", "update") else OPS[op.kind].cost
+        total += _WORTH_A_BRANCH if op.kind in ("for", "while", "update", "call") else OPS[op.kind].cost
         total += sum(map(_cost, op.regions))
     return total
 
 
 _HANDLERS: dict[str, Callable[[LaneWriter, Op], None]] = {
     "if": LaneWriter.branches,
+    "call": LaneWriter.call,
     "for": LaneWriter.loop,
     "while": LaneWriter.loop,
     "load": LaneWriter.load,
@@ -150,4 +152,4 @@ _HANDLERS: dict[str, Callable[[LaneWriter, Op], None]] = {
     "update": LaneWriter.update,
     "slot": LaneWriter.slot,
 }
-SUPPORTED = frozenset(_HANDLERS) | {"constant", "dim", "yield", "break", "continue"}
+SUPPORTED = frozenset(_HANDLERS) | {"constant", "dim", "yield", "break", "continue", "return"}

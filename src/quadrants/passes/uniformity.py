@@ -11,31 +11,46 @@ number of iterations; its result varies.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from typing import Protocol
+
 from quadrants.ir.nodes import Block, Op, Value, walk
 from quadrants.ir.types import ArrayType
 from quadrants.passes.structure import loop_jumps
 
-__all__ = ["Uniformity"]
+__all__ = ["Calls", "Uniformity"]
 
-_ALWAYS_VARY = frozenset({"update", "compare_exchange", "random", "call"})
+_ALWAYS_VARY = frozenset({"update", "compare_exchange", "random"})
+
+
+class Calls(Protocol):
+    """What knows the functions that are called."""
+
+    def results_vary(self, call: Op, varying: tuple[bool, ...], /) -> tuple[bool, ...]:
+        """Which results of a call differ between lanes, where some arguments do."""
+        ...
 
 
 class Uniformity:
-    """The facts of one loop's region: `seeds` are the arguments that differ from lane to lane.
+    """The facts of one loop's region, or of a function's body: `seeds` are the arguments that differ from lane to lane,
+    `slots` those that are private memory; without `callees` every result of a call differs.
 
     varying: values; masked: `if` operations; divergent, skipped: loops; slots: private memory, one copy a lane; used: values
     that an operation in the region takes.
     """
 
-    def __init__(self, region: Block, seeds: list[Value]) -> None:
+    def __init__(
+        self, region: Block, seeds: list[Value], callees: Calls | None = None, slots: Collection[Value] = ()
+    ) -> None:
         self.varying: set[Value] = set(seeds)
         self.masked: set[Op] = set()
         self.divergent: set[Op] = set()
         self.skipped: set[Op] = set()
-        self.slots: set[Value] = set()
+        self.slots: set[Value] = set(slots)
         self.used: set[Value] = {operand for op in walk(region) for operand in op.operands}
         self._root_jumps = {id(jump) for jump in loop_jumps(region)}
         self._jumps: dict[Op, list[Op]] = {}
+        self._callees = callees
         self._changed = True
         while self._changed:
             self._changed = False
@@ -43,6 +58,10 @@ class Uniformity:
 
     def varies(self, value: Value) -> bool:
         return value in self.varying
+
+    def arguments_vary(self, call: Op) -> tuple[bool, ...]:
+        """Which arguments of a call differ from lane to lane, or are private memory."""
+        return tuple([operand in self.varying or operand in self.slots for operand in call.operands])
 
     def _vary(self, value: Value) -> None:
         if value not in self.varying:
@@ -68,8 +87,14 @@ class Uniformity:
                 self._while(op)
             elif kind == "slot":
                 self.slots.add(op.results[0])
+            elif kind == "call" and self._callees is not None:
+                vary = self._callees.results_vary(op, self.arguments_vary(op))
+                for result, varies in zip(op.results, vary):
+                    if varies:
+                        self._vary(result)
             elif op.results and (
                 kind in _ALWAYS_VARY
+                or kind == "call"
                 or self._any(op.operands)
                 or any(type(operand.type) is ArrayType and operand in self.slots for operand in op.operands)
             ):

@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from quadrants.ir.builder import Builder
-from quadrants.ir.nodes import Block, Module, Op, Value
+from quadrants.ir.nodes import Block, Function, Module, Op, Value, walk
 from quadrants.ir.types import ScalarType, lanes_of, scalar_of, u1
 from quadrants.passes.clone import clone_ops
 from quadrants.passes.context import PassContext
+from quadrants.passes.lane_calls import Passed, call_in_one_lane
 from quadrants.passes.lane_choice import choose
+from quadrants.passes.lane_functions import LaneFunctions
+from quadrants.passes.lane_values import Linear
 from quadrants.passes.lanes import LaneWriter
 from quadrants.passes.uniformity import Uniformity
 
@@ -25,14 +28,15 @@ _TESTS = {"bit_or": "any_lane", "bit_and": "all_lanes"}
 
 def run(module: Module, context: PassContext) -> None:
     """Stage `lowered`. Parallel loops of the kernel for which lanes pay, or for which the options ask."""
+    forms = LaneFunctions(module)
     for block, loop in list(parallel_loops(module.kernel.body)):
         if loop.attribute("lanes_inside"):
             continue
-        facts = _facts(loop)
-        choice = choose(loop, facts, context)
+        facts = _facts(loop, forms)
+        choice = choose(loop, facts, context, forms.callees)
         loop.attributes = {**(loop.attributes or {}), "lanes": choice.lanes, "lanes_reason": choice.reason}
         if choice.lanes > 1 and context.permit():
-            _vectorise(block, loop, facts, choice.lanes)
+            _vectorise(block, loop, facts, choice.lanes, forms)
             context.count("loops in lanes")
         elif choice.is_refusal:
             context.notice(
@@ -51,12 +55,12 @@ def parallel_loops(block: Block) -> Iterator[tuple[Block, Op]]:
                 yield from parallel_loops(region)
 
 
-def _facts(loop: Op) -> Uniformity:
+def _facts(loop: Op, forms: LaneFunctions) -> Uniformity:
     region = loop.regions[0]
-    return Uniformity(region, region.arguments[loop.attribute("rank") - 1 :])
+    return Uniformity(region, region.arguments[loop.attribute("rank") - 1 :], forms.callees)
 
 
-def _vectorise(block: Block, loop: Op, facts: Uniformity, lanes: int) -> None:
+def _vectorise(block: Block, loop: Op, facts: Uniformity, lanes: int, forms: LaneFunctions) -> None:
     """The innermost counter comes to count blocks: whole ones in lanes, the last one by one."""
     rank: int = loop.attribute("rank")
     low, high = loop.operands[rank - 1], loop.operands[2 * rank - 1]
@@ -68,7 +72,7 @@ def _vectorise(block: Block, loop: Op, facts: Uniformity, lanes: int) -> None:
     region = Block()
     for argument in loop.regions[0].arguments:
         region.add_argument(argument.type, argument.name)
-    _body(region, loop, facts, lanes, (low, high))
+    _body(region, loop, facts, lanes, (low, high), forms)
     operands = list(loop.operands)
     operands[rank - 1], operands[2 * rank - 1] = before.ops[0].results[0], blocks
     loop.operands = tuple(operands)
@@ -93,7 +97,9 @@ def _scale(loop: Op, lanes: int) -> None:
         loop.attributes["chunk"] = loop.attribute("chunk") // lanes
 
 
-def _body(region: Block, loop: Op, facts: Uniformity, lanes: int, bounds: tuple[Value, Value]) -> None:
+def _body(
+    region: Block, loop: Op, facts: Uniformity, lanes: int, bounds: tuple[Value, Value], forms: LaneFunctions
+) -> None:
     rank: int = loop.attribute("rank")
     builder = Builder(region, loop.location)
     *outer, counter = region.arguments[:rank]
@@ -102,20 +108,19 @@ def _body(region: Block, loop: Op, facts: Uniformity, lanes: int, bounds: tuple[
     start = builder.add(start, bounds[0], exact=True)
     end = builder.add(start, builder.index(lanes), exact=True)
     whole, rest = Block(), Block()
-    _whole(whole, loop, facts, lanes, start, outer, carried)
-    _rest(rest, loop, start, bounds[1], outer, carried)
+    writer = LaneWriter(lanes, facts, whole, forms)
+    _whole(writer, loop, start, outer, carried)
+    _rest(rest, loop, start, bounds[1], outer, carried, writer.called)
     types = tuple([value.type for value in carried])
     made = builder.op("if", builder.le(end, bounds[1]), regions=(whole, rest), types=types)
     builder.op("yield", *made.results)
 
 
-def _whole(
-    block: Block, loop: Op, facts: Uniformity, lanes: int, start: Value, outer: list[Value], carried: list[Value]
-) -> None:
+def _whole(writer: LaneWriter, loop: Op, start: Value, outer: list[Value], carried: list[Value]) -> None:
     """A block in lanes. Each lane's reductions start at the identity; then they are added to what is carried."""
     old = loop.regions[0]
     rank: int = loop.attribute("rank")
-    writer = LaneWriter(lanes, facts, block, old.arguments[rank - 1], start)
+    writer.values.set_linear(old.arguments[rank - 1], Linear(start, 1))
     for argument, value in zip(old.arguments, outer):
         writer.values.set_scalar(argument, value)
     combiners = loop.attribute("reductions", ())
@@ -151,8 +156,16 @@ def combined(builder: Builder, kind: str, total: Value, wide: Value) -> Value:
     return total
 
 
-def _rest(block: Block, loop: Op, start: Value, high: Value, outer: list[Value], carried: list[Value]) -> None:
-    """The iterations that make no whole block, one by one."""
+def _rest(
+    block: Block,
+    loop: Op,
+    start: Value,
+    high: Value,
+    outer: list[Value],
+    carried: list[Value],
+    called: dict[Op, tuple[Function, list[Passed]]],
+) -> None:
+    """The iterations that make no whole block, one by one. `called`: the functions whose forms do for them, too."""
     old = loop.regions[0]
     rank: int = loop.attribute("rank")
     inner = Block()
@@ -160,6 +173,26 @@ def _rest(block: Block, loop: Op, start: Value, high: Value, outer: list[Value],
     for argument in old.arguments[rank - 1 :]:
         values[argument] = inner.add_argument(argument.type, argument.name)
     inner.ops = clone_ops(old.ops, values)
+    if called:
+        forms = dict(zip(walk(inner), [called.get(op) for op in walk(old)]))
+        _call_forms(inner, {op: form for op, form in forms.items() if form is not None}, {})
     builder = Builder(block, loop.location)
-    made = builder.op("for", start, high, *carried, regions=(inner,), rank=1)
+    made = builder.op("for", start, high, *carried, regions=(inner,), rank=1, short=True)
     builder.op("yield", *made.results)
+
+
+def _call_forms(
+    block: Block, forms: dict[Op, tuple[Function, list[Passed]]], replaced: dict[Value, Value]
+) -> None:
+    """Puts calls of lane forms in place of calls of the functions themselves."""
+    ops, block.ops = block.ops, []
+    builder = Builder(block)
+    for op in ops:
+        op.operands = tuple([replaced.get(operand, operand) for operand in op.operands])
+        for region in op.regions:
+            _call_forms(region, forms, replaced)
+        if op not in forms:
+            block.ops.append(op)
+            continue
+        builder.location = op.location
+        replaced.update(zip(op.results, call_in_one_lane(builder, op.operands, *forms[op])))

@@ -16,6 +16,7 @@ from quadrants.ir.types import ScalarType, i32, i64, lane_type, lanes_of, scalar
 from quadrants.passes.affine import Forms
 from quadrants.passes.context import PassContext
 from quadrants.passes.inner_loops import InnerLoop, find_inner_loops
+from quadrants.passes.lane_callees import Callees
 from quadrants.passes.lane_choice import asked_lanes, pays
 from quadrants.passes.lanes import LaneWriter
 from quadrants.passes.nest import Nest
@@ -36,7 +37,7 @@ def run(module: Module, context: PassContext) -> None:
             continue
         nest = Nest(kernel)
         found = find_inner_loops(loop, nest, Forms(nest))
-        if found and _are_better(loop, found) and context.permit():
+        if found and _are_better(loop, found, Callees(module)) and context.permit():
             lanes = _width(found, context)
             _Rewriter(nest, found, lanes).run()
             loop.attributes = {**(loop.attributes or {}), "lanes_inside": lanes}
@@ -57,13 +58,14 @@ def _may_choose(loop: Op, context: PassContext) -> bool:
     return asked > 1 and not config.get("vectorize")
 
 
-def _are_better(parallel: Op, found: list[InnerLoop]) -> bool:
+def _are_better(parallel: Op, found: list[InnerLoop], callees: Callees) -> bool:
     """Whether lanes within an iteration are better than iterations as lanes."""
-    facts = Uniformity(parallel.regions[0], parallel.regions[0].arguments[parallel.attribute("rank") - 1 :])
+    counters = parallel.regions[0].arguments[parallel.attribute("rank") - 1 :]
+    facts = Uniformity(parallel.regions[0], counters, callees)
     parting = [inner for inner in found if inner.loop in facts.divergent]
     if any(inner.is_all_neighbours for inner in parting):
         return True
-    return bool(parting) and not pays(parallel, facts)
+    return bool(parting) and not pays(parallel, facts, callees)
 
 
 def _width(found: list[InnerLoop], context: PassContext) -> int:

@@ -9,8 +9,7 @@ from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Block, Op, Value
 from quadrants.ir.ops import OPS, TERMINATORS
 from quadrants.ir.types import ArrayType
-from quadrants.targets.llvm.scalars import register_type
-from quadrants.targets.llvm.writer import Loop, Writer, register_types
+from quadrants.targets.llvm.writer import Loop, Writer, register_types, value_type
 
 __all__ = ["DISPATCH", "HANDLERS", "counted_loop", "loop_nest", "write_region"]
 
@@ -247,7 +246,7 @@ def _call(writer: Writer, op: Op) -> None:
             parameters.append("ptr")
             arguments.append(f"ptr {writer.array(operand).pointer}")
         else:
-            parameters.append(register_type(operand.type.scalar))
+            parameters.append(value_type(operand.type))
             arguments.append(writer.typed(operand))
     may_fail = callee in program.may_fail
     types = register_types([result.type for result in op.results])

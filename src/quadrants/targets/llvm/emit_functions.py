@@ -8,7 +8,7 @@ from quadrants.targets.frame import Frame, descriptor_bytes
 from quadrants.targets.llvm.arrays import from_memory, to_memory
 from quadrants.targets.llvm.emit_control import result_struct, write_region
 from quadrants.targets.llvm.scalars import memory_type, register_type
-from quadrants.targets.llvm.writer import Unit, Writer, register_types, scalar
+from quadrants.targets.llvm.writer import Unit, Writer, register_types, scalar, value_type
 
 __all__ = ["EntryWriter", "FunctionWriter", "TaskWriter", "write_entry", "write_function"]
 
@@ -121,7 +121,7 @@ class FunctionWriter(Writer):
         for k, value in enumerate(self.function.parameters):
             if type(value.type) is not ArrayType:
                 self.names[value] = f"%p{k}"
-                parameters.append(f"{register_type(scalar(value))} noundef %p{k}")
+                parameters.append(f"{value_type(value.type)} noundef %p{k}")
             elif value.type.is_slot:
                 parameters.append(f"ptr nonnull noundef %p{k}")
             else:
