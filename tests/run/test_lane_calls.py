@@ -245,7 +245,9 @@ PROGRAMS = (
 def _run(function: Any, lanes: int, arch: knobs.Arch | None, x: np.ndarray, config: bool = False) -> tuple[Any, str]:
     knobs.current.lanes, knobs.current.arch, knobs.current.verify = lanes, arch, True
     out = np.zeros(len(x) + 16, x.dtype)
-    qd.init(random_seed=5, arch=arch or knobs.host_arch(), lanes=lanes, verify=True, default_ip=qd.i64, default_fp=qd.f64)
+    qd.init(
+        random_seed=5, arch=arch or knobs.host_arch(), lanes=lanes, verify=True, default_ip=qd.i64, default_fp=qd.f64
+    )
     kernel = qd.kernel(function)
     kernel(x, out)
     return out, kernel.report()

@@ -87,7 +87,9 @@ class LaneCalls(LaneLoops):
             self.values.bind(result, new)
 
 
-def call_in_one_lane(builder: Builder, arguments: Sequence[Value], form: Function, passed: Sequence[Passed]) -> list[Value]:
+def call_in_one_lane(
+    builder: Builder, arguments: Sequence[Value], form: Function, passed: Sequence[Passed]
+) -> list[Value]:
     """One call of a function by its form in lanes, of which the first counts: so the function itself is not needed."""
     given = [
         builder.emit("broadcast", value, type=parameter.type) if kind.kind == "v" else value

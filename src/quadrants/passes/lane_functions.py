@@ -47,8 +47,7 @@ class LaneFunctions:
         last = old.body.ops[-1]
         varies = [value in facts.varying for value in last.operands]
         results = [
-            lane_type(scalar_of(type_), lanes) if differs else type_
-            for type_, differs in zip(old.result_types, varies)
+            lane_type(scalar_of(type_), lanes) if differs else type_ for type_, differs in zip(old.result_types, varies)
         ]
         types = [_type(value, kind, lanes) for value, kind in zip(old.parameters, passed)]
         if masked:

@@ -181,9 +181,7 @@ def _rest(
     builder.op("yield", *made.results)
 
 
-def _call_forms(
-    block: Block, forms: dict[Op, tuple[Function, list[Passed]]], replaced: dict[Value, Value]
-) -> None:
+def _call_forms(block: Block, forms: dict[Op, tuple[Function, list[Passed]]], replaced: dict[Value, Value]) -> None:
     """Puts calls of lane forms in place of calls of the functions themselves."""
     ops, block.ops = block.ops, []
     builder = Builder(block)
