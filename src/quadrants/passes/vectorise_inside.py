@@ -18,6 +18,7 @@ from quadrants.passes.context import PassContext
 from quadrants.passes.inner_loops import InnerLoop, find_inner_loops
 from quadrants.passes.lane_callees import Callees
 from quadrants.passes.lane_choice import asked_lanes, pays
+from quadrants.passes.lane_values import Linear
 from quadrants.passes.lanes import LaneWriter
 from quadrants.passes.nest import Nest
 from quadrants.passes.reductions import Chain
@@ -188,7 +189,8 @@ class _Body:
         start = builder.add(low, first, exact=True)
         mask = _on(builder, builder.sub(high, start, exact=True), self.lanes)
         counter, *carried = body.arguments
-        writer = _TailWriter(self.lanes, self.inner.facts, self.region, counter, start)
+        writer = _TailWriter(self.lanes, self.inner.facts, self.region)
+        writer.values.set_linear(counter, Linear(start, 1))
         writer.mask = writer.tail = mask
         results = writer.body(body, carried, self.own)
         end = writer.builder
