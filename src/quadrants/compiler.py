@@ -142,9 +142,7 @@ def _choices(loop: Op) -> str:
     if loop.attribute("in_place"):
         facts.append("runs where elements are looked at too seldom to be put in order")
     if loop.attribute("lanes_inside"):
-        facts.append(
-            f"{loop.attribute('lanes_inside')} lanes within an iteration: its loops within add up neighbouring elements"
-        )
+        facts.append(f"{loop.attribute('lanes_inside')} lanes within an iteration: {loop.attribute('lanes_reason')}")
     elif loop.attribute("lanes_reason"):
         facts.append(f"{f'{lanes} lanes' if lanes > 1 else 'no lanes'}: {loop.attribute('lanes_reason')}")
     return "; ".join(facts)

@@ -8,7 +8,7 @@ import random
 import pytest
 from tests.passes_parallel.programs import loops, program
 
-from quadrants.passes.accesses import Access
+from quadrants.passes.accesses import Access, accesses_of
 from quadrants.passes.context import PassContext
 from quadrants.passes.dependence import Space, independent
 from quadrants.passes.parallelise import _Classifier
@@ -133,7 +133,7 @@ def _classified(nest: Nest) -> tuple[Space, list[Access]]:
     module = program(nest.text())
     loop = loops(module)[0]
     classifier = _Classifier(module, PassContext())
-    return Space(loop, classifier.forms), classifier.accesses(loop)
+    return Space(loop, classifier.forms), accesses_of(loop, classifier.nest, classifier.forms, classifier.summaries.of)
 
 
 SIZES = [{"h": h, "w": w, "k": k} for h in (0, 1, 3, 5) for w in (1, 2, 4) for k in (-1, 0, 2)]

@@ -15,7 +15,7 @@ from quadrants.passes.lanes import SUPPORTED
 from quadrants.passes.structure import callee_of
 from quadrants.passes.uniformity import Uniformity
 
-__all__ = ["Choice", "asked_lanes", "choose", "pays"]
+__all__ = ["Choice", "asked_lanes", "choose", "pays", "row_choice"]
 
 # Operations of a body from which on lanes cost more to compile than they give.
 _LARGEST = 6000
@@ -79,6 +79,17 @@ def pays(loop: Op, facts: Uniformity, callees: Callees) -> bool:
     """Whether a parallel loop gains by lanes if nobody asks for any."""
     shape = _of_loop(loop, facts, callees)
     return shape.obstacle is None and shape.pays
+
+
+def row_choice(loop: Op, facts: Uniformity, context: PassContext, callees: Callees) -> int:
+    """How many lanes a loop gets whose iterations follow one another along a row of elements: 1 unless all that it
+    reaches are neighbours, and what it computes is worth the code."""
+    if context.record is None or not context.record.vector_bits:
+        return 1
+    shape = _of_loop(loop, facts, callees)
+    if shape.obstacle is not None or shape.apart or not shape.loops or shape.length > _LARGEST_UNASKED:
+        return 1
+    return _width(context.record.vector_bits, shape)
 
 
 def _width(vector_bits: int, shape: _Shape) -> int:

@@ -10,12 +10,12 @@ from typing import Any
 
 from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Block, Location, Module, Op, Value
-from quadrants.ir.types import ArrayType
-from quadrants.passes.accesses import Access, accesses_of, by_array, name_of
+from quadrants.passes.accesses import Access, name_of
 from quadrants.passes.affine import Forms
 from quadrants.passes.context import PassContext
 from quadrants.passes.cost import estimate, trip_count
-from quadrants.passes.dependence import CERTAIN, FINE, Space, relation
+from quadrants.passes.dependence import FINE, UNDECIDED
+from quadrants.passes.independence import Conflict, Independence
 from quadrants.passes.nest import Nest, carried_arguments, inits
 from quadrants.passes.reductions import Chain, recognise
 from quadrants.passes.rewrite import drop_carried, replace_uses
@@ -25,7 +25,6 @@ from quadrants.passes.summaries import Summaries
 __all__ = ["CHUNK", "run"]
 
 CHUNK = 32768
-_MOST_PAIRS = 20_000
 _TOO_SHORT = 2_000
 _VERBS = {"load": "loads", "store": "stores", "update": "updates", "compare_exchange": "exchanges"}
 
@@ -50,7 +49,7 @@ class _Classifier:
         self.chains: list[Chain] = []
         self.nest = Nest(kernel)
         self.forms = Forms(self.nest)
-        self.may_alias = bool(kernel.attributes.get("may_alias"))
+        self.independence = Independence(self.nest, self.forms, self.summaries)
         names = kernel.attributes.get("parameter_names") or ()
         self.names = dict(zip(kernel.parameters, names))
 
@@ -164,41 +163,13 @@ class _Classifier:
 
     def free(self, loop: Op, strict: bool) -> bool:
         """Whether memory lets a loop's iterations run in any order."""
-        space = Space(loop, self.forms)
-        undecided = False
-        for array, accesses in by_array(self.accesses(loop), self.may_alias).items():
-            verdict = self._array(accesses, space, strict)
-            if isinstance(verdict, tuple):
-                if not strict:
-                    self._tell_memory(loop, array, *verdict)
-                return False
-            undecided = undecided or not verdict
-            if not verdict and type(array.type) is ArrayType and array.type.is_slot:
-                return False
-        self.undecided = undecided
-        return not (undecided and strict)
-
-    def accesses(self, loop: Op) -> list[Access]:
-        return accesses_of(loop, self.nest, self.forms, self.summaries.of)
-
-    def _array(self, accesses: list[Access], space: Space, strict: bool) -> bool | tuple[Access, Access]:
-        """Whether the accesses to one array never depend on one another; or two that surely do, which nobody asks for
-        where only proof counts (`strict`)."""
-        writes = [access for access in accesses if access.writes]
-        proved, pairs = True, 0
-        for position, first in enumerate(writes):
-            others = [access for access in accesses if not access.writes] + writes[position:]
-            for second in others:
-                pairs += 1
-                if pairs > _MOST_PAIRS:
-                    return False
-                found = relation(first, second, space, strict)
-                if strict and found is not FINE:
-                    return False
-                if found is CERTAIN:
-                    return first, second
-                proved = proved and found is FINE
-        return proved
+        verdict = self.independence.of(loop, strict)
+        self.undecided = verdict is UNDECIDED
+        if isinstance(verdict, Conflict):
+            if not strict:
+                self._tell_memory(loop, verdict.array, verdict.first, verdict.second)
+            return False
+        return verdict is FINE or (verdict is UNDECIDED and not strict)
 
     def _tell_memory(self, loop: Op, array: Value, first: Access, second: Access) -> None:
         name = f"`{self.names.get(array) or name_of(array)}`"

@@ -23,6 +23,7 @@ from quadrants.passes import (
     join_returns,
     lower_matrices,
     mark_aliases,
+    mark_rows,
     order_atomics,
     parallelise,
     privatise,
@@ -35,6 +36,7 @@ from quadrants.passes import (
     unroll,
     vectorise,
     vectorise_inside,
+    vectorise_rows,
     widen_sums,
     wrap_indices,
 )
@@ -89,6 +91,13 @@ PIPELINE: tuple[Pass, ...] = (
     Pass("sink_slots", sink_slots.run, "kernel", "private memory of one iteration is no dependence"),
     Pass("inductions", inductions.run, "kernel", "values that the counter tells are no dependence"),
     Pass("parallelise", parallelise.run, "kernel", "the truth table of loops", leads_to="tasks", required=True),
+    Pass(
+        "mark_rows",
+        mark_rows.run,
+        "tasks",
+        "lanes may take loops within that are independent",
+        wanted=lambda options: not _checked(options),  # there a check stops the first iteration that fails
+    ),
     Pass(
         "random_streams",
         random_streams.run,
@@ -163,6 +172,7 @@ PIPELINE: tuple[Pass, ...] = (
     Pass("cse2", cse.run, "lowered", "index arithmetic of matrix elements is shared", keeps_effects=True),
     Pass("dead_code2", dead_code.run, "lowered", "elements that nothing uses", keeps_effects=True),
     Pass("tile", tile.run, "lowered", "large sums of products run on packed panels, with a tile of sums in registers"),
+    Pass("vectorise_rows", vectorise_rows.run, "lowered", "rows of neighbours within an iteration run in lanes"),
     Pass("vectorise_inside", vectorise_inside.run, "lowered", "what an item adds up over its neighbours runs in lanes"),
     Pass("vectorise", vectorise.run, "lowered", "iterations that part, or reach apart, run in vector lanes"),
 )
@@ -227,6 +237,10 @@ CONSTRAINTS: tuple[Constraint, ...] = (
     Constraint("tile", "vectorise", "small sums of products are left to lanes"),
     Constraint("tile", "vectorise_inside", "sums of products gain more from tiles"),
     Constraint("dead_code2", "vectorise_inside", "what nothing uses would be masked, too"),
+    Constraint("parallelise", "mark_rows", "within which loops to look"),
+    Constraint("mark_rows", "wrap_indices", "a select hides how indices depend on the counter"),
+    Constraint("tile", "vectorise_rows", "sums of products gain more from tiles"),
+    Constraint("vectorise_rows", "vectorise_inside", "rows are longer than what each of their elements adds up"),
     Constraint("vectorise_inside", "vectorise", "a loop whose iterations use lanes cannot be one of many side by side"),
     Constraint("dead_code2", "vectorise", "what nothing uses would be masked, too"),
 )

@@ -20,7 +20,7 @@ from quadrants.passes.lane_values import Linear
 from quadrants.passes.lanes import LaneWriter
 from quadrants.passes.uniformity import Uniformity
 
-__all__ = ["combined", "identity", "parallel_loops", "run"]
+__all__ = ["combined", "identity", "into_lanes", "parallel_loops", "run"]
 
 _REDUCES = frozenset({"add", "mul", "min", "max"})
 _TESTS = {"bit_or": "any_lane", "bit_and": "all_lanes"}
@@ -36,7 +36,7 @@ def run(module: Module, context: PassContext) -> None:
         choice = choose(loop, facts, context, forms.callees)
         loop.attributes = {**(loop.attributes or {}), "lanes": choice.lanes, "lanes_reason": choice.reason}
         if choice.lanes > 1 and context.permit():
-            _vectorise(block, loop, facts, choice.lanes, forms)
+            into_lanes(block, loop, facts, choice.lanes, forms)
             context.count("loops in lanes")
         elif choice.is_refusal:
             context.notice(
@@ -60,8 +60,9 @@ def _facts(loop: Op, forms: LaneFunctions) -> Uniformity:
     return Uniformity(region, region.arguments[loop.attribute("rank") - 1 :], forms.callees)
 
 
-def _vectorise(block: Block, loop: Op, facts: Uniformity, lanes: int, forms: LaneFunctions) -> None:
-    """The innermost counter comes to count blocks: whole ones in lanes, the last one by one."""
+def into_lanes(block: Block, loop: Op, facts: Uniformity, lanes: int, forms: LaneFunctions) -> None:
+    """The innermost counter of a loop that stands in `block` comes to count blocks: whole ones in lanes, the last one by
+    one. `facts`: what differs from iteration to iteration of that counter."""
     rank: int = loop.attribute("rank")
     low, high = loop.operands[rank - 1], loop.operands[2 * rank - 1]
     before = Block()
@@ -77,7 +78,7 @@ def _vectorise(block: Block, loop: Op, facts: Uniformity, lanes: int, forms: Lan
     operands[rank - 1], operands[2 * rank - 1] = before.ops[0].results[0], blocks
     loop.operands = tuple(operands)
     loop.regions = (region,)
-    if rank == 1:
+    if rank == 1 and loop.attribute("parallel"):
         _scale(loop, lanes)
 
 

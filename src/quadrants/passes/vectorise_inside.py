@@ -28,20 +28,21 @@ from quadrants.passes.vectorise import combined, identity, parallel_loops
 __all__ = ["run"]
 
 _MOST_LANES = 16
+_REASON = "its loops within add up neighbouring elements"
 
 
 def run(module: Module, context: PassContext) -> None:
     """Stage `lowered`, in front of `vectorise`. Sets `lanes_inside` on the parallel loops whose inner loops it took."""
     kernel = module.kernel
     for loop in [loop for _, loop in parallel_loops(kernel.body)]:
-        if not _carries(loop.regions[0]) or not _may_choose(loop, context):
+        if loop.attribute("lanes_inside") or not _carries(loop.regions[0]) or not _may_choose(loop, context):
             continue
         nest = Nest(kernel)
         found = find_inner_loops(loop, nest, Forms(nest))
         if found and _are_better(loop, found, Callees(module)) and context.permit():
             lanes = _width(found, context)
             _Rewriter(nest, found, lanes).run()
-            loop.attributes = {**(loop.attributes or {}), "lanes_inside": lanes}
+            loop.attributes = {**(loop.attributes or {}), "lanes_inside": lanes, "lanes_reason": _REASON}
             context.count("inner loops in lanes", len(found))
 
 
