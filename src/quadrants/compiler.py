@@ -27,12 +27,22 @@ from quadrants.passes.context import PassContext
 from quadrants.passes.driver import run_pipeline
 from quadrants.program import Program
 from quadrants.recursion import deep_recursion
-from quadrants.targets import table
+from quadrants.runtime import manifest
+from quadrants.targets import shared_objects, table
 from quadrants.targets.artifact import Artifact
 from quadrants.targets.frame import frame_layout
 from quadrants.targets.refusals import refuse
 
 __all__ = ["compile_kernel", "lower"]
+
+
+def _object_store() -> tuple[shared_objects.Store, str] | None:
+    """The disk cache, where there is one, and what all objects depend on."""
+    cache = manifest.disk()
+    return None if cache is None else (cache, manifest.surroundings())
+
+
+shared_objects.keep_in(_object_store)
 
 
 def compile_kernel(

@@ -3,6 +3,7 @@ every target, at every width."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 import quadrants as qd
 from quadrants import knobs
 from quadrants.passes import inline
+from quadrants.targets import shared_objects, table
 
 pytestmark = pytest.mark.slow
 
@@ -269,3 +271,62 @@ def test_few_iterations(size: int) -> None:
     x = np.arange(size) * 7
     expected, _ = _run(branches, 1, knobs.Arch.reference, x)
     assert _run(branches, 8, None, x)[0].tolist() == expected.tolist()
+
+
+def eigenvalues(a, values, vectors):
+    for i in range(len(a)):
+        values[i], vectors[i] = qd.sym_eig(a[i])
+
+
+def largest_eigenvalue(a, out):
+    for i in range(len(a)):
+        values, _ = qd.sym_eig(a[i])
+        out[i] = values[2]
+
+
+def _symmetric(dtype: Any) -> np.ndarray:
+    a = np.random.default_rng(2).standard_normal((COUNT, 3, 3)).astype(dtype)
+    return a + a.transpose(0, 2, 1)
+
+
+def test_heavy_functions_run_in_lanes_unasked_and_are_compiled_once() -> None:
+    knobs.current.lanes, knobs.current.arch = 0, None
+    a = _symmetric(np.float32)
+    values, vectors, out = (
+        np.zeros((COUNT, 3), np.float32),
+        np.zeros((COUNT, 3, 3), np.float32),
+        np.zeros(COUNT, np.float32),
+    )
+    first = qd.kernel(eigenvalues)
+    first(a, values, vectors)
+    assert np.allclose(values, np.linalg.eigvalsh(a), atol=1e-5)
+    assert np.allclose(vectors * values[:, None] @ vectors.transpose(0, 2, 1), a, atol=1e-5)
+    assert " lanes: " in first.report()
+    before = dict(shared_objects.counters)
+    second = qd.kernel(largest_eigenvalue)
+    second(a, out)
+    assert np.array_equal(out, values[:, 2])
+    assert shared_objects.counters["compiled"] == before["compiled"]
+    assert shared_objects.counters["from memory"] > before["from memory"]
+    for kernel in (first, second):
+        forms = re.findall(r"^_sym_eig_small_lanes(\d+)\w*:", kernel.assembly(), re.M)
+        assert len(forms) == 1  # neither a copy a call, nor the function itself for what is left over
+    vectors_used = re.findall(r"[xyz]mm", first.assembly().partition("_sym_eig_small_lanes")[2])
+    record = table.find(None).record()
+    assert set(vectors_used) & ({"zmm", "ymm"} if record.maximum_vector_bits >= 256 else {"xmm"})
+
+
+def test_functions_without_a_form_say_so(capfd: Any) -> None:
+    knobs.current.lanes, knobs.current.arch = 8, None
+
+    def told(x):
+        print(x)
+        return x + 1
+
+    def tells(x, out):
+        for i in range(len(x)):
+            out[i] = told(x[i])
+
+    kernel = qd.kernel(tells)
+    kernel(np.arange(9), np.zeros(9, np.int64))
+    assert "no lanes: print has no form in lanes" in kernel.report()

@@ -24,6 +24,7 @@ import quadrants as qd
 from quadrants import knobs
 from quadrants.runtime import native
 from quadrants.runtime.manifest import cache_counters
+from quadrants.targets import shared_objects
 
 NAME = "module_of_a_warm_start"
 
@@ -725,6 +726,7 @@ import {name}
 compiled.clear()
 result = {name}.main()
 from quadrants.runtime.manifest import cache_counters
+from quadrants.targets import shared_objects
 print(json.dumps([result, cache_counters(), [name for name in own if name in sys.modules], compiled.count({name}.__file__)]))
 """
 
@@ -764,3 +766,31 @@ def test_processes_that_start_at_once(tmp_path: Path) -> None:
     results = [said(process) for process in both]
     assert results[0][0] == results[1][0] == [17.0, 21.0, 25.0]
     assert said(start(tmp_path, cache, BASE))[1]["hits"] == 1
+
+
+FUNCTION_IN_TWO = """
+import quadrants as qd
+
+@qd.kernel
+def whole(a, values, vectors):
+    for i in range(len(a)):
+        values[i], vectors[i] = qd.sym_eig(a[i])
+
+@qd.kernel
+def part(a, values):
+    for i in range(len(a)):
+        values[i], _ = qd.sym_eig(a[i])
+"""
+
+
+def test_functions_are_compiled_once_a_machine(cache: Path, tmp_path: Path) -> None:
+    module = load(tmp_path, FUNCTION_IN_TWO)
+    a = np.eye(3, dtype=np.float32)[None] * np.float32(2)
+    module.whole(a, np.zeros((1, 3), np.float32), np.zeros((1, 3, 3), np.float32))
+    shared_objects._objects.clear()  # as in a process of its own
+    before = dict(shared_objects.counters)
+    values = np.zeros((1, 3), np.float32)
+    module.part(a, values)
+    assert values.tolist() == [[2, 2, 2]]
+    assert shared_objects.counters["from disk"] == before["from disk"] + 1
+    assert shared_objects.counters["compiled"] == before["compiled"]

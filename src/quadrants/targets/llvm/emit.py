@@ -65,13 +65,14 @@ def emit_module(module: Module, record: CapabilityRecord, header: str, attribute
     program = _facts(module, groups, record, attributes)
     messages: dict[int, Message] = {}
     prints: dict[int, PrintFormat] = {}
-    objects = []
+    objects: dict[str, EmittedObject] = {}
     for group in groups:
         unit = Unit(program)
-        objects.append(_emit_group(unit, [module.functions[name] for name in group], frame, header))
+        made = _emit_group(unit, [module.functions[name] for name in group], frame, header)
+        objects.setdefault(made.name, made)  # functions of one text are one
         messages.update(unit.messages)
         prints.update(unit.prints)
-    return EmittedModule(tuple(objects), program.symbols[module.entry], messages, prints)
+    return EmittedModule(tuple(objects.values()), program.symbols[module.entry], messages, prints)
 
 
 def _emit_group(unit: Unit, functions: list[Function], frame: Frame, header: str) -> EmittedObject:
@@ -87,10 +88,15 @@ def _emit_group(unit: Unit, functions: list[Function], frame: Frame, header: str
     text = header + unit.text()
     digest = blake2b(text.encode(), digest_size=12).hexdigest()
     for k, function in enumerate(functions):
-        symbols[function.name] = f"{re.sub('[^A-Za-z0-9_]', '_', function.name)}_{digest}"
+        symbols[function.name] = f"{_plain(function.name)}_{digest}"
         text = text.replace(f"qd$self{k}$", symbols[function.name])
     longest = max([body.count("\n") for body in unit.functions])
     return EmittedObject(symbols[functions[0].name], text, longest)
+
+
+def _plain(name: str) -> str:
+    """A function's name as part of a symbol, without the number that tells it from others of that name in one module."""
+    return re.sub("[^A-Za-z0-9_]", "_", re.sub(r"\.\d+(?=\.|$)", "", name))
 
 
 def _calls(function: Function) -> list[Op]:

@@ -7,6 +7,7 @@ from functools import lru_cache
 from quadrants import knobs
 from quadrants.ir.nodes import Module
 from quadrants.records import Record
+from quadrants.targets import shared_objects
 from quadrants.targets.artifact import Artifact
 from quadrants.targets.capability import CapabilityRecord
 from quadrants.targets.llvm import optimise
@@ -17,7 +18,6 @@ __all__ = ["Options", "assembly", "build", "compile_module", "host_machine", "ma
 
 VERSION = "1"
 
-_objects: dict[tuple, bytes] = {}
 _DTYPES = frozenset(["u1", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "bf16", "f32", "f64"])
 
 
@@ -112,11 +112,9 @@ def _object(part: EmittedObject, options: Options) -> bytes:
 
 def _shared_object(part: EmittedObject, options: Options) -> bytes:
     """The object of functions, compiled once for all the kernels that call them."""
-    key = (part.name, options.machine, options.level)
-    found = _objects.get(key)
-    if found is None:
-        found = _objects[key] = _object(part, options)
-    return found
+    machine = options.machine or host_machine()
+    surroundings = f"{options.level} {machine.triple} {machine.processor} {machine.features}"
+    return shared_objects.shared(part.name, surroundings, lambda: _object(part, options))
 
 
 def assembly(artifact: Artifact, options: Options = _USUAL) -> str:
