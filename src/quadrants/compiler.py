@@ -149,6 +149,8 @@ def _choices(loop: Op) -> str:
     lanes = loop.attribute("lanes", 1)
     if loop.attribute("gathered"):
         facts.append(f"{', '.join(loop.attribute('gathered'))} put in the order of the index in front of it")
+    if loop.attribute("in_order"):
+        facts.append("iterations in the order of the index, if that is a permutation of them")
     if loop.attribute("in_place"):
         facts.append("runs where elements are looked at too seldom to be put in order")
     if loop.attribute("lanes_inside"):

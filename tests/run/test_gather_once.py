@@ -22,6 +22,7 @@ def restored() -> Iterator[None]:
     before = knobs.current.arch, knobs.current.verify, knobs.current.debug
     yield
     knobs.current.arch, knobs.current.verify, knobs.current.debug = before
+    knobs.current.disable_passes = ()
 
 
 def cells(dead: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -94,6 +95,27 @@ def test_results_are_the_same(function: Any, arch: knobs.Arch | None) -> None:
     knobs.current.debug = True  # as it is written
     qd.kernel(function)(*expected)
     assert np.allclose(found, expected[-1].to_numpy(), rtol=1e-5)
+
+
+@ARCHS
+@pytest.mark.parametrize("broken", [False, True])
+def test_iterations_in_the_order_of_the_index(arch: knobs.Arch | None, broken: bool) -> None:
+    """Each once, also where the index array is no permutation of them."""
+    pos, order, first = cells(dead=0)
+    if broken:
+        order[17] = order[16]
+        order[20] = -5
+    found = []
+    for lanes in (None, 1):
+        made = fields(arch, pos, order, first, np.zeros(COUNT, np.float32))
+        if broken:
+            made[2].from_numpy(np.minimum(first, 20))
+        kernel = qd.kernel(density)
+        knobs.current.disable_passes = ("gather_once",) if lanes else ()
+        kernel(*made)
+        assert ("iterations in the order of the index" in kernel.report()) is not bool(lanes)
+        found.append(made[-1].to_numpy())
+    assert np.allclose(*found, rtol=1e-5)
 
 
 @ARCHS

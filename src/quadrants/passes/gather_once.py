@@ -15,16 +15,17 @@ from dataclasses import dataclass, field
 
 from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Block, Module, Op, Value, walk
-from quadrants.ir.types import ArrayType, MatrixType, ScalarType, Type, array_type, scalar_of
+from quadrants.ir.types import ArrayType, MatrixType, ScalarType, array_type, scalar_of
 from quadrants.passes.affine import Forms
 from quadrants.passes.clone import clone_ops
 from quadrants.passes.context import PassContext
 from quadrants.passes.cost import most_trips
 from quadrants.passes.drop_atomics import parallel_loops
 from quadrants.passes.fold import number_of
-from quadrants.passes.memory import MemoryEffects, memory_effects
+from quadrants.passes.index_accesses import IndexAccess, IndexAccesses, Signature, components_of, is_plain
+from quadrants.passes.iteration_order import take_in_order_of
+from quadrants.passes.memory import memory_effects
 from quadrants.passes.nest import Nest, highs, lows
-from quadrants.passes.rewrite import computed_from
 
 __all__ = ["PADDING", "run"]
 
@@ -33,27 +34,18 @@ PADDING = 16
 # Iterations of a loop whose bounds are not known; how often the loop must look at each element for a copy to pay.
 _GUESS = 4
 _TIMES = 2
-_MOST_COMPONENTS = 24
-
-Signature = tuple[object, ...]
-
-
-@dataclass
-class _Access:
-    """A load `array[index(order[place])]`: the load of the index, what computes the index from it, the components."""
-
-    op: Op
-    order: Op
-    steps: list[Op]
-    components: list[tuple[int, ...]]
-    signature: Signature
+# Looks of an iteration from which on the order of iterations is worth finding out.
+_MANY_LOOKS = 16
 
 
 @dataclass
 class _Copy:
-    """The accesses that one copied stretch of components serves: `first` is its place among those of its temporary."""
+    """What is copied of one array, and for which accesses: each component has a row of the temporary array. `is_plain`:
+    the elements are those that the index array names."""
 
-    accesses: list[_Access] = field(default_factory=list["_Access"])
+    array: Value
+    is_plain: bool
+    accesses: list[IndexAccess] = field(default_factory=list["IndexAccess"])
     rows: dict[tuple[int, ...], int] = field(default_factory=dict[tuple[int, ...], int])
 
 
@@ -64,7 +56,7 @@ def run(module: Module, context: PassContext) -> None:
         return
     for loop in [loop for loop in parallel_loops(kernel.body) if _has_loops(loop)]:
         nest = Nest(kernel)
-        found = _Finder(loop, nest, memory_effects(module, context)).run()
+        found = IndexAccesses(loop, nest, memory_effects(module, context)).run()
         if found and context.permit():
             _Rewriter(loop, nest, found).run()
             context.memory_effects = None
@@ -75,139 +67,21 @@ def _has_loops(loop: Op) -> bool:
     return any(op.kind == "for" for op in walk(loop.regions[0]))
 
 
-class _Finder:
-    """Looks for accesses by index in one parallel loop."""
-
-    def __init__(self, loop: Op, nest: Nest, effects: MemoryEffects) -> None:
-        self.loop = loop
-        self.nest = nest
-        self.forms = Forms(nest)
-        region = effects.block(loop.regions[0])
-        parameters = set(nest.function.parameters)
-        self.fixed = {array for array in region.reads if array in parameters and array not in region.writes}
-        self.checks = any(op.kind in ("check", "call", "print") for op in walk(loop.regions[0]))
-
-    def run(self) -> list[_Access]:
-        """The accesses, none unless some range of indices is looked at by many iterations."""
-        if self.checks:
-            return []
-        found = [access for op in walk(self.loop.regions[0]) if (access := self._access(op)) is not None]
-        orders = {access.order.operands[0] for access in found if self._is_shared(access.order)}
-        found = [access for access in found if access.order.operands[0] in orders]
-        total = len({(access.signature, component) for access in found for component in access.components})
-        return found if total <= _MOST_COMPONENTS else []
-
-    def _access(self, op: Op) -> _Access | None:
-        if op.kind != "load" or len(op.operands) < 2 or op.operands[0] not in self.fixed:
-            return None
-        array, index, *rest = op.operands
-        order = self._order_of(index)
-        if order is None or self._is_fixed(order.operands[1:]):
-            return None
-        steps = computed_from(index, self.loop, self.nest, (order.results[0],))
-        components = _components(array.type, op.results[0].type, [number_of(value) for value in rest])
-        if steps is None or components is None or not _is_number(array.type):
-            return None
-        signature = (array, order.operands[0], *_signature(index, order.results[0], steps))
-        return _Access(op, order, steps, components, signature)
-
-    def _order_of(self, index: Value) -> Op | None:
-        """The load of an index array's element that alone an index is computed from within the loop."""
-        found: set[Op] = set()
-        pending, seen = [index], {index}
-        while pending:
-            value = pending.pop()
-            if not self.nest.defined_in(value, self.loop):
-                continue
-            op = value.owner
-            if not isinstance(op, Op) or op.regions:
-                return None
-            if op.kind == "load":
-                found.add(op)
-                continue
-            for operand in op.operands:
-                if operand not in seen:
-                    seen.add(operand)
-                    pending.append(operand)
-        if len(found) != 1:
-            return None
-        order = found.pop()
-        type_ = order.operands[0].type
-        is_index = isinstance(order.results[0].type, ScalarType) and scalar_of(order.results[0].type).is_integer
-        whole = isinstance(type_, ArrayType) and type_.rank == len(order.operands) - 1
-        return order if is_index and whole and order.operands[0] in self.fixed else None
-
-    def _is_fixed(self, indices: tuple[Value, ...]) -> bool:
-        """Whether an index is the parallel loop's own: each iteration looks at its own element, once."""
-        return not any(self._inner_loops(self.forms.of(index).atoms()) for index in indices)
-
-    def _inner_loops(self, atoms: set[Value]) -> list[Op]:
-        found = [self.nest.counter[atom][0] for atom in atoms if atom in self.nest.counter]
-        return [loop for loop in found if loop is not self.loop]
-
-    def _is_shared(self, order: Op) -> bool:
-        """Whether iterations look at ranges that others look at, too: their bounds are not those of a row of one's own."""
-        atoms = {atom for index in order.operands[1:] for atom in self.forms.of(index).atoms()}
-        loops = self._inner_loops(atoms)
-        return bool(loops) and not any(self._is_own(loop) for loop in loops)
-
-    def _is_own(self, loop: Op) -> bool:
-        """Whether a loop runs over a stretch that belongs to the parallel iteration: `ptr[i] .. ptr[i + 1]`."""
-        counters = set(self.loop.regions[0].arguments[: self.loop.attribute("rank")])
-        for bound in (*lows(loop), *highs(loop)):
-            for atom in self.forms.of(bound).atoms():
-                op = atom.owner
-                if isinstance(op, Op) and op.kind == "load" and self.nest.defined_in(atom, self.loop):
-                    atoms = {inner for index in op.operands[1:] for inner in self.forms.of(index).atoms()}
-                    if atoms and all(
-                        inner in counters or not self.nest.defined_in(inner, self.loop) for inner in atoms
-                    ):
-                        return not atoms.isdisjoint(counters)
-        return False
-
-
-def _is_number(type_: Type) -> bool:
-    return scalar_of(type_).bits > 1
-
-
-def _components(array: Type, loaded: Type, rest: list[object]) -> list[tuple[int, ...]] | None:
-    """The indices behind the first one of what a load takes; None if they are not written as numbers."""
-    if not isinstance(array, ArrayType) or not all(isinstance(number, int) and number >= 0 for number in rest):
-        return None
-    known = tuple([number for number in rest if isinstance(number, int)])
-    static = array.trailing[len(array.trailing) - (array.rank - 1) :] if array.rank > 1 else ()
-    if len(static) != array.rank - 1 or any(number >= size for number, size in zip(known, static)):
-        return None
-    if not isinstance(loaded, MatrixType):
-        return [known]
-    found = [known]
-    for size in static[len(known) :]:
-        found = [(*start, number) for start in found for number in range(size)]
-    return found
-
-
-def _signature(index: Value, order: Value, steps: list[Op]) -> Signature:
-    """Equal for indices that are computed in the same way from an element of the index array."""
-    numbers: dict[Value, object] = {order: "order"}
-    parts: list[object] = []
-    for position, step in enumerate(steps):
-        operands = [numbers.get(operand, number_of(operand) or operand) for operand in step.operands]
-        attributes = tuple(sorted((name, str(value)) for name, value in step.attributes.items()))
-        parts.append((step.kind, step.results[0].type, attributes, *operands))
-        numbers[step.results[0]] = position
-    return (numbers.get(index, index), *parts)
-
-
 class _Rewriter:
     """Puts the copies in front of one loop, and lets it use them where they are there."""
 
-    def __init__(self, loop: Op, nest: Nest, accesses: list[_Access]) -> None:
+    def __init__(self, loop: Op, nest: Nest, accesses: list[IndexAccess]) -> None:
         self.loop = loop
         self.nest = nest
+        self.inner = 1
         self.groups: dict[tuple[Value, ScalarType], dict[Signature, _Copy]] = {}
         for access in accesses:
             key = access.order.operands[0], scalar_of(access.op.operands[0].type)
-            copy = self.groups.setdefault(key, {}).setdefault(access.signature, _Copy())
+            copies = self.groups.setdefault(key, {})
+            copy = copies.get(access.signature)
+            if copy is None:
+                plain = is_plain(access.op.operands[1], access.order.results[0])
+                copy = copies[access.signature] = _Copy(access.op.operands[0], plain)
             copy.accesses.append(access)
             for component in access.components:
                 copy.rows.setdefault(component, 0)
@@ -232,7 +106,9 @@ class _Rewriter:
             self._fill(inside, key[0], temporaries[key], copies)
             for copy in copies.values():
                 self._use(temporaries[key], copy)
-        fast.ops.append(loop)
+        behind = Block()
+        self._reorder(inside, Builder(behind, loop.location), temporaries)
+        fast.ops += [loop, *behind.ops]
         results = loop.results
         loop.results = [Value(result.type, loop, result.name) for result in results]
         loop.attributes = {**loop.attributes, "gathered": self._names()}
@@ -244,6 +120,36 @@ class _Rewriter:
         for temporary in temporaries.values():
             builder.op("release", temporary)
         self._splice(front.ops)
+
+    def _reorder(self, builder: Builder, behind: Builder, temporaries: dict[tuple[Value, ScalarType], Value]) -> None:
+        """Takes the iterations in the order of the index array, if its ranges are what lies near each of them."""
+        loop = self.loop
+        orders = {order for order, _ in self.groups if isinstance(order.type, ArrayType) and order.type.rank == 1}
+        if len(orders) == 1 and loop.attribute("rank") == 1 and not loop.results and self.inner >= _MANY_LOOKS:
+            order = orders.pop()
+            if self._looks_near(order):
+                counter = loop.regions[0].arguments[0]
+                permuted, place = take_in_order_of(order, loop, builder, behind)
+                for key, copies in self.groups.items():
+                    for copy in copies.values():
+                        if copy.is_plain:
+                            _use_for_own(
+                                loop.regions[0], copy.array, counter, (permuted, temporaries[key], place), copy
+                            )
+                loop.attributes = {**loop.attributes, "in_order": True}
+
+    def _looks_near(self, order: Value) -> bool:
+        """Whether iterations look at different ranges of an index array."""
+        accesses = [access for copies in self.groups.values() for copy in copies.values() for access in copy.accesses]
+        for access in accesses:
+            for around in self.nest.around(access.order):
+                if around is self.loop:
+                    break
+                if access.order.operands[0] is order and around.kind == "for":
+                    bounds = (*lows(around), *highs(around))
+                    if any(isinstance(bound.owner, Op) and self.nest.defined_in(bound, self.loop) for bound in bounds):
+                        return True
+        return False
 
     def _names(self) -> tuple[str, ...]:
         function = self.nest.function
@@ -261,7 +167,6 @@ class _Rewriter:
     def _looks(self, builder: Builder) -> Value:
         """About how often the loop looks at an element, by the loops that are around the deepest access."""
         forms = Forms(self.nest)
-        most = 1
         for copies in self.groups.values():
             for copy in copies.values():
                 for access in copy.accesses:
@@ -271,8 +176,8 @@ class _Rewriter:
                             break
                         if around.kind == "for":
                             inner *= most_trips(around, forms) or _GUESS
-                    most = max(most, inner)
-        total = builder.index(most)
+                    self.inner = max(self.inner, inner)
+        total = builder.index(self.inner)
         for low, high in zip(lows(self.loop), highs(self.loop)):
             total = builder.mul(total, builder.sub(high, low))
         return total
@@ -305,7 +210,7 @@ class _Rewriter:
         for access in copy.accesses:
             self._replace(access, temporary, copy)
 
-    def _replace(self, access: _Access, temporary: Value, copy: _Copy) -> None:
+    def _replace(self, access: IndexAccess, temporary: Value, copy: _Copy) -> None:
         """Makes a load one of the copy."""
         op = access.op
         before = Block()
@@ -322,6 +227,33 @@ class _Rewriter:
         block = next(region for region in parent.regions if op in region.ops)
         at = block.ops.index(op)
         block.ops[at:at] = before.ops
+
+
+def _use_for_own(block: Block, array: Value, counter: Value, found: tuple[Value, Value, Value], copy: _Copy) -> None:
+    """Loads of an iteration's own elements come from the copy, where the iteration has a place in it: (whether it has,
+    the copies, the place)."""
+    permuted, temporary, place = found
+    for position, op in enumerate(block.ops):
+        for region in op.regions:
+            _use_for_own(region, array, counter, found, copy)
+        if op.kind != "load" or op.operands[0] is not array or op.operands[1:2] != (counter,):
+            continue
+        type_ = op.results[0].type
+        components = components_of(array.type, type_, [number_of(value) for value in op.operands[2:]])
+        if components is None or not all(component in copy.rows for component in components):
+            continue
+        ordered, usual = Block(), Block()
+        builder = Builder(ordered, op.location)
+        loaded = [builder.emit("load", temporary, builder.index(copy.rows[part]), place) for part in components]
+        is_matrix = isinstance(type_, MatrixType)
+        builder.op("yield", builder.emit("construct", *loaded, type=type_) if is_matrix else loaded[0])
+        own = Op("load", op.operands, (type_,), op.attributes, (), op.location)
+        usual.ops = [own]
+        Builder(usual, op.location).op("yield", own.results[0])
+        choice = Op("if", (permuted,), (), {"types": (type_,)}, (ordered, usual), op.location)
+        choice.results = op.results
+        choice.results[0].owner = choice
+        block.ops[position] = choice
 
 
 def _temporary(
