@@ -71,3 +71,40 @@ def test_tuple_assignment_reads_all_before_it_writes():
     values = np.array([1, 2])
     run(values)
     assert values.tolist() == [2, 1]
+
+
+def test_value_is_read_before_the_targets_index_writes():
+    @qd.kernel
+    def run(a):
+        for _ in range(1):
+            a[qd.atomic_add(a[1], 1)] = a[1]
+
+    values = np.array([5, 0])
+    run(values)
+    assert values.tolist() == [0, 1]
+
+
+def test_index_of_an_augmented_target_is_computed_once_and_before_the_value():
+    @qd.kernel
+    def run(a):
+        for _ in range(1):
+            a[qd.atomic_add(a[3], 1)] += 10 * a[3]
+            a[qd.atomic_add(a[3], 1)] //= a[3]
+
+    values = np.array([100, 101, 7, 0])
+    run(values)
+    assert values.tolist() == [110, 50, 7, 2]
+
+
+def test_index_of_a_component_is_computed_once_and_before_the_value():
+    @qd.kernel
+    def run(a):
+        v = qd.Vector([1, 2, 3])
+        for _ in range(1):
+            v[qd.atomic_add(a[0], 1)] += 10 * a[0]
+            v[a[0]] -= a[1]
+        return v
+
+    values = np.array([1, 9])
+    assert run(values).to_list() == [1, 12, -6]
+    assert values.tolist() == [2, 9]

@@ -148,7 +148,7 @@ class Session:
             cells = tuple(types.CellType(self.stand_in(cell.cell_contents)) for cell in original.__closure__ or ())
             return types.FunctionType(original.__code__, names, original.__name__, None, cells or None)
         defined: dict[str, Any] = {}
-        exec(rewrite.compiled(original, reached.template_positions), names, defined)
+        exec(_rewritten(original, reached), names, defined)
         return defined[original.__name__]
 
     def argument(self, value: Any) -> Any:
@@ -223,6 +223,19 @@ def _host_matrix(value: Any) -> Tensor:
 
 
 _MISSING = object()
+_codes: dict[Any, tuple[types.FunctionType, types.CodeType]] = {}
+
+
+def _rewritten(function: types.FunctionType, reached: _Reached) -> types.CodeType:
+    """The rewritten code of a function, kept for the next run of the same function that reaches the same."""
+    positions = {name: reached.template_positions(ast.Name(id=name)) for name in _names_of(function.__code__)}
+    key = (id(function), frozenset(positions.items()))
+    known = _codes.get(key)
+    if known is None or known[0] is not function:
+        if len(_codes) > 200:
+            _codes.clear()
+        known = _codes[key] = (function, rewrite.compiled(function, reached.template_positions))
+    return known[1]
 
 
 class _Reached:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import linecache
 import textwrap
 from collections.abc import Callable
 from types import CodeType, FunctionType
@@ -24,17 +25,33 @@ def compiled(function: FunctionType, template_positions: Callable[[ast.expr], fr
 
     `template_positions` says at which positions the callee of a call takes its arguments by reference.
     """
-    source = textwrap.dedent(inspect.getsource(function))
-    definition = ast.parse(source).body[0]
-    if not isinstance(definition, ast.FunctionDef):
-        raise TypeError(f"{function.__qualname__} is not written as a def")
-    ast.increment_lineno(definition, function.__code__.co_firstlineno - 1)
+    definition = _definition(function)
     # The caller gives the function its defaults, which need no names then.
     definition.args.defaults = [ast.Constant(value=None) for _ in definition.args.defaults]
     definition.args.kw_defaults = [d and ast.Constant(value=None) for d in definition.args.kw_defaults]
     rewritten = Rewriter(template_positions).visit(definition)
     module = ast.Module(body=[rewritten], type_ignores=[])
     return compile(ast.fix_missing_locations(module), function.__code__.co_filename, "exec", dont_inherit=True)
+
+
+def _definition(function: FunctionType) -> ast.FunctionDef:
+    """The function's syntax tree, with the line numbers of its file."""
+    first = function.__code__.co_firstlineno
+    lines = linecache.getlines(function.__code__.co_filename, function.__globals__)
+    try:
+        found = ast.parse("\n" * (first - 1) + textwrap.dedent("".join(lines[first - 1 : _last_line(function.__code__)])))
+    except SyntaxError:  # its last lines have no code, or its text is not dedented evenly
+        found = ast.parse("\n" * (first - 1) + textwrap.dedent(inspect.getsource(function)))
+    if not (found.body and isinstance(found.body[0], ast.FunctionDef)):
+        raise TypeError(f"{function.__qualname__} is not written as a def")
+    return found.body[0]
+
+
+def _last_line(code: CodeType) -> int:
+    """The last line that a function has code for."""
+    lines = [line for _, _, line in code.co_lines() if line is not None]
+    inner = [_last_line(constant) for constant in code.co_consts if isinstance(constant, CodeType)]
+    return max([code.co_firstlineno, *lines, *inner])
 
 
 def is_template(annotation: ast.expr | None) -> bool:

@@ -15,6 +15,7 @@ from quadrants.frontend.elements import (
     index_list,
     partial,
     sliced_element,
+    swizzle,
     swizzle_positions,
 )
 from quadrants.frontend.expressions import BINARY
@@ -72,6 +73,7 @@ def assign(walker: Walker, target: ast.expr, binding: Binding) -> None:
     elif isinstance(target, (ast.Tuple, ast.List)):
         _unpack(walker, target, binding)
     else:
+        binding = _settled(walker, binding, target)  # the target's indices are computed after the value
         place = resolve(walker, target)
         if isinstance(place, Element):
             store_element(walker, place, binding, target)
@@ -320,27 +322,37 @@ def _placements(
 
 
 def augmented(walker: Walker, node: ast.AugAssign) -> None:
-    """`target op= value`."""
-    value = evaluate(walker, node.value)
+    """`target op= value`: the target's indices are computed, and what it holds is read, before the value is computed.
+    Updates of shared memory are atomic in meaning: they change what is there once the value is known."""
     kind = BINARY[type(node.op)]
     if isinstance(node.target, ast.Name):
         owner = walker.lookup(node.target.id, node.target)
         if type(owner) is Array and (owner.is_view or not owner.indexed):
-            _update_view(walker, owner, node, kind, value)
+            _update_view(walker, owner, node, kind)
             return
+        value = evaluate(walker, node.value)
+        owner = walker.lookup(node.target.id, node.target)
         if type(owner) is Run and owner.nature is Nature.COPY:
             raise _copied(walker, node.target.id, node)
         walker.bind(node.target.id, operators.binary(walker, kind, owner, value, node), node.target)
         return
     place = resolve(walker, node.target)
     if isinstance(place, Component):
-        before = evaluate(walker, _as_load(node.target))
+        before = _component(walker, place, node.target)
+        value = _settled(walker, evaluate(walker, node.value), node)
         store_component(walker, place, operators.binary(walker, kind, before, value, node), node.target)
         return
-    _update_target(walker, place, node, kind, value)
+    _update_target(walker, place, node, kind)
 
 
-def _update_view(walker: Walker, owner: Array, node: ast.AugAssign, kind: str, value: Binding) -> None:
+def _component(walker: Walker, place: Component, node: ast.AST) -> Binding:
+    """What a part of a local vector, matrix or list holds."""
+    if place.components is not None:
+        return swizzle(walker, place.owner, place.components, node)
+    return _settled(walker, element(walker, place.owner, place.indices, node), node)
+
+
+def _update_view(walker: Walker, owner: Array, node: ast.AugAssign, kind: str) -> None:
     left = owner.type.rank - len(owner.prefix)
     if not owner.indexed:
         raise walker.error(
@@ -350,25 +362,13 @@ def _update_view(walker: Walker, owner: Array, node: ast.AugAssign, kind: str, v
             hint="loop over the array: `for i in range(len(a)): a[i] += …`",
         )
     assert left > 0
-    _update_target(walker, Element(owner), node, kind, value)
+    _update_target(walker, Element(owner), node, kind)
 
 
-def _as_load(target: ast.expr) -> ast.expr:
-    """The same expression, read instead of written."""
-    known = getattr(target, "_as_load", None)
-    if known is None:
-        known = ast.parse(ast.unparse(target), mode="eval").body
-        for child in ast.walk(known):
-            ast.copy_location(child, target)
-        notes: Any = target
-        notes._as_load = known
-    return known
-
-
-def _update_target(walker: Walker, place: Element, node: ast.AugAssign, kind: str, value: Binding) -> None:
+def _update_target(walker: Walker, place: Element, node: ast.AugAssign, kind: str) -> None:
     by = UPDATES.get(type(node.op))
     if by is not None:
-        update_element(walker, place, by, value, node)
+        update_element(walker, place, by, evaluate(walker, node.value), node)
         return
     array, type_ = element_value_type(walker, place.array, node)
     before: Binding
@@ -378,6 +378,7 @@ def _update_target(walker: Walker, place: Element, node: ast.AugAssign, kind: st
         before = walker.load(array, node)
         if place.slices is not None:
             before = element(walker, before, place.slices, node)
+    value = evaluate(walker, node.value)
     store_element(
         walker,
         Element(array, place.components, place.slices),
