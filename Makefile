@@ -5,12 +5,16 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/ready
 JOBS   ?= 2
 
-.PHONY: demo test check types fast-tests style bench peers wheel lock clean help
+N       ?= 500
+SEED    ?= 0
+
+.PHONY: demo test fuzz check types fast-tests style bench peers wheel lock clean help
 
 help:
 	@echo "make demo   run the MLS-MPM example, write its picture to output/"
 	@echo "make test   all tests"
 	@echo "make check  format, lint, types, layering and the fast tests, in under a minute"
+	@echo "make fuzz   N=500 random programs from SEED=0 on, against the oracle"
 	@echo "make bench  our workloads against the installed peers, in one interleaved run"
 	@echo "make peers  install those peers, each in its own environment"
 	@echo "make wheel  build the wheel into dist/"
@@ -35,6 +39,10 @@ test: $(READY) $(VENV)/torch
 
 check: $(READY)
 	@$(MAKE) --no-print-directory --jobs 3 $(if $(filter output-sync,$(.FEATURES)),--output-sync) types fast-tests style
+
+# Random programs (see evidence/fuzz). A failing SEED is shrunk to a test by `python -m quadrants.evidence.fuzz --reduce SEED`.
+fuzz: $(READY)
+	$(BIN)/python -m quadrants.evidence.fuzz --programs $(N) --seed $(SEED) --jobs $(JOBS)
 
 types: $(READY)
 	$(BIN)/pyright

@@ -123,6 +123,27 @@ def else_clauses_in_nested_loops(n, out):
             out[i] = -1
 
 
+@runs(args=(i32(3, 0, 2), i32(0, 0, 0)))
+def else_without_break_gives_names_their_values(a, out):
+    for i in range(len(a)):
+        x = a[i]
+        for j in range(1):
+            x = a[j]
+        k = 0
+        while k < 3:
+            k += 1
+            x = 7
+        else:
+            x = a[i] + k
+        for j in range(a[i]):
+            for l in range(2):
+                if l == 1:
+                    break
+        else:
+            y = x + 1
+        out[i] = y
+
+
 @runs(args=(5, 20))
 def return_from_nested_loops(n, limit):
     for i in range(n):

@@ -106,5 +106,5 @@ def test_index_of_a_component_is_computed_once_and_before_the_value():
         return v
 
     values = np.array([1, 9])
-    assert run(values).to_list() == [1, 12, -6]
+    assert run(values).to_list() == [1, 22, -6]
     assert values.tolist() == [2, 9]

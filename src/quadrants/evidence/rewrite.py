@@ -39,7 +39,9 @@ def _definition(function: FunctionType) -> ast.FunctionDef:
     first = function.__code__.co_firstlineno
     lines = linecache.getlines(function.__code__.co_filename, function.__globals__)
     try:
-        found = ast.parse("\n" * (first - 1) + textwrap.dedent("".join(lines[first - 1 : _last_line(function.__code__)])))
+        found = ast.parse(
+            "\n" * (first - 1) + textwrap.dedent("".join(lines[first - 1 : _last_line(function.__code__)]))
+        )
     except SyntaxError:  # its last lines have no code, or its text is not dedented evenly
         found = ast.parse("\n" * (first - 1) + textwrap.dedent(inspect.getsource(function)))
     if not (found.body and isinstance(found.body[0], ast.FunctionDef)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from quadrants.errors import QuadrantsTypeError
 from quadrants.frontend import numbers, operators, protocol

@@ -28,7 +28,7 @@ from quadrants.frontend.merge import (
     convert_to,
     unify,
 )
-from quadrants.frontend.scan import assigned_names, live_head, live_out, mark_live
+from quadrants.frontend.scan import assigned_names, breaks, live_head, live_out, mark_live
 from quadrants.frontend.statements import close_branches, record_unreachable
 from quadrants.frontend.values import Binding, Run, Sequence, Static
 from quadrants.frontend.walker import Exit
@@ -45,14 +45,17 @@ def with_else(walker: Walker, node: ast.For | ast.While, emit: Any) -> bool:
     """A loop and its `else`, which runs unless `break` left the loop."""
     if not node.orelse:
         return emit("")
+    if not breaks(node.body):  # what `else` assigns need have no value on a path without it
+        emit("")
+        return walk(walker, node.orelse)
     flag = f"$broke{node.lineno}.{node.col_offset}"
     walker.env[flag] = Static(False)
     emit(flag)
     left = walker.env.pop(flag, Static(False))
-    stayed = Run(walker.builder.emit("bit_not", numbers.to_run(walker, left, node).value))
     branch = ast.If(test=ast.Constant(value=True), body=node.orelse, orelse=[])
     ast.copy_location(branch, node)
     mark_live(branch, live_out(node))
+    stayed = Run(walker.builder.emit("bit_not", numbers.to_run(walker, left, node).value))
     return if_run(walker, branch, stayed, walk)
 
 

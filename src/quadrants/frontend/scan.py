@@ -11,6 +11,7 @@ __all__ = [
     "annotate_liveness",
     "assigned_names",
     "bound_names",
+    "breaks",
     "contains_return",
     "element_names",
     "last_assignment",
@@ -288,6 +289,17 @@ def leaves(statements: list[ast.stmt]) -> bool:
         )
         for statement in statements
     )
+
+
+def breaks(statements: Iterable[ast.AST]) -> bool:
+    """Whether a `break` in a loop's body, not in a loop within, leaves it."""
+    for statement in statements:
+        if isinstance(statement, ast.Break):
+            return True
+        within = statement.orelse if isinstance(statement, (ast.For, ast.While)) else ast.iter_child_nodes(statement)
+        if isinstance(statement, (ast.stmt, ast.match_case, ast.ExceptHandler)) and breaks(within):
+            return True
+    return False
 
 
 def memory_names(function: Any) -> frozenset[str]:

@@ -39,19 +39,19 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _reduce(seed: int, folder: Path, seconds: float) -> int:
     """Shrinks each failure of a seed and writes it as a test; gives how many there are."""
-    from quadrants.evidence.fuzz.reduce import Candidate, outcome, reduced, test_text
+    from quadrants.evidence.fuzz.reduce import Candidate, reduced, test_text
     from quadrants.evidence.fuzz.trial import settings_of
 
     case, chosen = settings_of(seed)
     found = 0
     for settings in chosen:
         candidate = Candidate(case.text, case.sizes, case.style, settings)
-        failure = outcome(candidate)
-        if failure is None or failure.kind == "invalid":
-            print(f"seed {seed} under {settings}: {failure}")
+        try:
+            small, failure = reduced(candidate, seconds)
+        except ValueError as error:
+            print(f"seed {seed} under {settings}: {error}")
             continue
         found += 1
-        small, failure = reduced(candidate, seconds)
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"seed_{seed}_{settings.arch}.py"
         path.write_text(test_text(small, failure))

@@ -61,7 +61,11 @@ def campaign(seed: int, programs: int, jobs: int, stop_after: int = 1 << 30, out
                         count += 1
                     else:
                         findings.append(event)
-                        print(f"seed {event['seed']}: {event['kind']}: {event['text']}\n  under {event['settings']}", file=out, flush=True)
+                        print(
+                            f"seed {event['seed']}: {event['kind']}: {event['text']}\n  under {event['settings']}",
+                            file=out,
+                            flush=True,
+                        )
 
     threads = [threading.Thread(target=serve) for _ in range(jobs)]
     for thread in threads:

@@ -120,7 +120,14 @@ class Generator(Statements):
     # Arrays.
 
     def make_arrays(self) -> None:
-        for name, shape in (("p", "small"), ("q", "small"), ("r", "small"), ("c", "long"), ("d", "long"), ("o", "order")):
+        for name, shape in (
+            ("p", "small"),
+            ("q", "small"),
+            ("r", "small"),
+            ("c", "long"),
+            ("d", "long"),
+            ("o", "order"),
+        ):
             self.arrays.append(self.array(name, shape))
         for name in ("e", "f", "g", "h"):
             if self.chance(0.5):
@@ -316,4 +323,3 @@ class Generator(Statements):
 
     def phase_parallel(self) -> None:
         ParallelLoop(self).write()
-

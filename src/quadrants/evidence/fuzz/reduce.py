@@ -106,6 +106,9 @@ def _shape(text: str) -> str:
 
 def reduced(candidate: Candidate, seconds: float = 300.0) -> tuple[Candidate, Failure]:
     """The smallest candidate that was found in that time, with its failure. ValueError if it does not fail."""
+    plain = candidate._replace(settings=replace(PLAIN, defaults=candidate.settings.defaults))
+    if outcome(plain) is not None:
+        candidate = plain
     wanted = outcome(candidate)
     if wanted is None or wanted.kind == "invalid":
         raise ValueError(f"nothing to reduce: {wanted}")
@@ -159,10 +162,11 @@ def _simpler_settings(candidate: Candidate) -> Iterator[Candidate]:
     if settings.arch != "reference":
         options = {name: value for name, value in settings.options.items() if name != "cpu_max_num_threads"}
         yield candidate._replace(settings=replace(Settings("reference", options), defaults=settings.defaults))
-    if len(candidate.sizes) > 1:
+    first, *others = candidate.sizes
+    if others:
         yield from (candidate._replace(sizes=(size,)) for size in candidate.sizes)
-    elif candidate.sizes[0] > 1:
-        yield from (candidate._replace(sizes=(size,)) for size in (1, 2, 3, 5, 8) if size < candidate.sizes[0])
+    else:
+        yield from (candidate._replace(sizes=(size,)) for size in (1, 2, 3, 5, 8) if size < first)
 
 
 # Programs.
@@ -224,13 +228,14 @@ def _parameter_edits(functions: list[ast.FunctionDef]) -> Iterator[Any]:
     arguments = next(function for function in functions if function.name == "arguments")
     given = arguments.body[-1]
     assert isinstance(given, ast.Return) and isinstance(given.value, ast.Tuple)
+    values = given.value.elts
     used = {node.id for node in ast.walk(program) if isinstance(node, ast.Name)}
     for position, parameter in enumerate(program.args.args):
         if parameter.arg not in used:
 
             def drop(position: int = position, name: str = parameter.arg) -> None:
                 del program.args.args[position]
-                del given.value.elts[position]
+                del values[position]
                 arguments.body[:] = [
                     statement
                     for statement in arguments.body

@@ -88,8 +88,11 @@ def check(
     import quadrants as qd
 
     with tempfile.TemporaryDirectory() if settings.warm else _no_folder() as folder:
-        os.environ.pop("QD_OFFLINE_CACHE_FILE_PATH", None)  # its warning would tell nothing
-        cache = {"offline_cache": True, "offline_cache_file_path": folder} if settings.warm else {"offline_cache": False}
+        for name in ("QD_OFFLINE_CACHE", "QD_OFFLINE_CACHE_FILE_PATH"):
+            os.environ.pop(name, None)  # a warning that these lose would tell nothing
+        cache = (
+            {"offline_cache": True, "offline_cache_file_path": folder} if settings.warm else {"offline_cache": False}
+        )
         integer, floating = (getattr(scalar_types, name) for name in settings.defaults)
         try:
             for _ in range(2 if settings.warm else 1):
@@ -183,9 +186,7 @@ def run_seed(seed: int, folder: Path) -> list[Finding]:
     return found
 
 
-def _difference(
-    kernel: Any, result: Any, arguments: list[Any], outcome: Expected, style: Style
-) -> Failure | None:
+def _difference(kernel: Any, result: Any, arguments: list[Any], outcome: Expected, style: Style) -> Failure | None:
     where = f"size {outcome.size}: "
     dtypes = [str(name) for name in kernel.result_types()]
     if dtypes != outcome.dtypes:
@@ -212,5 +213,3 @@ def _same(found: np.ndarray, expected: np.ndarray, style: Style) -> bool:
         tolerance = _TOLERANCE[expected.dtype.itemsize]
         return bool(np.allclose(found, expected, rtol=tolerance, atol=tolerance, equal_nan=True))
     return bool(np.array_equal(found, expected, equal_nan=True))
-
-
