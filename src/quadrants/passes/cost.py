@@ -45,7 +45,9 @@ def estimate(block: Block, forms: Forms, module: Module | None = None, depth: in
         kind = op.kind
         if kind == "for":
             trips = most_trips(op, forms)
-            total += (_GUESS if trips is None else max(trips, 0)) * estimate(op.regions[0], forms, module, depth)
+            total += (op.attribute("expected_trips", _GUESS) if trips is None else max(trips, 0)) * estimate(
+                op.regions[0], forms, module, depth
+            )
         elif kind == "while":
             total += _GUESS * sum([estimate(region, forms, module, depth) for region in op.regions])
         elif kind == "if":

@@ -318,7 +318,8 @@ def _choice(group: _Group) -> list[Op]:
         original.attributes = {**original.attributes, "spare": True}
     kept = [result for original in group.originals for result in original.results]
     branches = (_ended([loop], loop.results), _ended(group.originals, kept))
-    chosen = Op("if", (equal,), (), None, branches, loop.location)
+    types = {"types": tuple([result.type for result in results])} if results else None
+    chosen = Op("if", (equal,), (), types, branches, loop.location)
     chosen.results = results
     for result in results:
         result.owner = chosen
