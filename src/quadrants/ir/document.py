@@ -51,6 +51,7 @@ _OPERANDS = {
     rules.extract_lane: "lanes",
     rules.lane_test: "lanes of u1",
     rules.lane_load: "an array, indices, a mask",
+    rules.interleave: "a slot, a row, an array, indices, a count",
     rules.lane_store: "lanes, an array, indices, a mask",
     rules.lane_update: "lanes, an array, indices, a mask",
     rules.for_: "lows, highs, initial values",

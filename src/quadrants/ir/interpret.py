@@ -22,7 +22,7 @@ from quadrants.errors import QuadrantsAssertionError, QuadrantsBoundsError, Quad
 from quadrants.ir import evaluate as ev
 from quadrants.ir import streams
 from quadrants.ir.formatting import format_message, format_print
-from quadrants.ir.interpret_lanes import lane_access
+from quadrants.ir.interpret_lanes import interleaving, lane_access
 from quadrants.ir.nodes import Block, Function, Module, Op, Value
 from quadrants.ir.ops import OPS, Row
 from quadrants.ir.races import RaceFinder
@@ -589,6 +589,8 @@ _SPECIAL: dict[str, Callable[[_Program, Op], Step]] = {
     "lane_load": _by_lanes(_load),
     "lane_store": _by_lanes(_store),
     "lane_update": _by_lanes(_update),
+    "interleave": interleaving,
+    "deinterleave": interleaving,
     "dim": _dim,
     "slot": _slot,
     "temporary": _temporary,

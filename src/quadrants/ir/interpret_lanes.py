@@ -13,7 +13,7 @@ from quadrants.ir import evaluate as ev
 from quadrants.ir.nodes import Op, Value
 from quadrants.ir.types import i64, lanes_of, scalar_of
 
-__all__ = ["lane_access"]
+__all__ = ["interleaving", "lane_access"]
 
 Environment = dict[Value, Any]
 
@@ -49,5 +49,27 @@ def lane_access(program: Any, op: Op, scalar_step: Callable[[Any, Op], Any]) -> 
                 found[lane] = env[one.results[0]]
         if op.results:
             env[op.results[0]] = found
+
+    return run
+
+
+def interleaving(program: Any, op: Op) -> Callable[[Environment], None]:
+    """A closure that runs `interleave` or `deinterleave`; a row or an element out of range is an IndexError."""
+    slot, place, array, *indices, count = op.operands
+    axis, gathers = op.attribute("axis"), op.kind == "interleave"
+
+    def run(env: Environment) -> None:
+        rows, elements, first = env[slot], env[array], int(env[place])
+        at = [int(env[index]) for index in indices]
+        if min(at) < 0:
+            raise IndexError(f"{op.kind}: an index below 0")
+        for lane in range(rows.shape[1]):
+            own = [index + lane * (k == axis) for k, index in enumerate(at)]
+            for k in range(int(env[count])):
+                element = (*own[:-1], own[-1] + k)
+                if gathers:
+                    rows[first + k, lane] = elements[element]
+                else:
+                    elements[element] = rows[first + k, lane]
 
     return run

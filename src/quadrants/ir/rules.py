@@ -304,3 +304,15 @@ def lane_store(operands: Types, attributes: Attributes) -> Types:
 def lane_update(operands: Types, attributes: Attributes) -> Types:
     lane_store(operands, attributes)
     return (operands[0],)
+
+
+def interleave(operands: Types, attributes: Attributes) -> Types:
+    slot, place, array, *indices, count = operands
+    if type(slot) is not ArrayType or not slot.is_slot or slot.rank != 2:
+        raise TypeError(f"rows of lanes in {slot}: a slot of rows and lanes is expected")
+    if type(array) is not ArrayType or array.is_slot or array.scalar is not slot.scalar or len(indices) != array.rank:
+        raise TypeError(f"{len(indices)} indices into {array}, for rows in {slot}")
+    _indices((place, *indices, count), array.rank + 2)
+    if not 0 <= attributes["axis"] < array.rank - 1:
+        raise TypeError(f"axis {attributes['axis']} of {array}: one before the last is expected")
+    return ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,9 @@ from quadrants.ir.ops import OPS
 from quadrants.ir.types import ArrayType, scalar_of
 from quadrants.passes.context import PassContext
 from quadrants.passes.lane_callees import Callees, Varying
+from quadrants.passes.lane_copies import Copy
 from quadrants.passes.lanes import SUPPORTED
+from quadrants.passes.ranges import Ranges
 from quadrants.passes.structure import callee_of
 from quadrants.passes.uniformity import Uniformity
 
@@ -50,15 +53,15 @@ def asked_lanes(loop: Op, context: PassContext) -> int | None:
     return asked
 
 
-def choose(loop: Op, facts: Uniformity, context: PassContext, callees: Callees) -> Choice:
-    """The choice for one parallel loop of stage `lowered`."""
+def choose(loop: Op, facts: Uniformity, context: PassContext, callees: Callees, copies: list[Copy]) -> Choice:
+    """The choice for one parallel loop of stage `lowered`; lanes would work on these copies."""
     config: dict[str, Any] = loop.attribute("config") or {}
     asked = asked_lanes(loop, context)
     if asked is not None and asked is not True and asked <= 1:
         return Choice(1, "lanes are switched off")
     if loop.attribute("undecided") and not config.get("vectorize"):
         return Choice(1, "whether its iterations depend on one another cannot be decided")
-    shape = _of_loop(loop, facts, callees)
+    shape = _of_loop(loop, facts, callees, copies)
     if shape.obstacle is not None:
         return Choice(1, shape.obstacle, is_refusal=bool(asked or shape.pays), location=shape.where)
     if asked is not None and asked is not True:
@@ -75,9 +78,9 @@ def choose(loop: Op, facts: Uniformity, context: PassContext, callees: Callees) 
     return Choice(lanes, shape.why)
 
 
-def pays(loop: Op, facts: Uniformity, callees: Callees) -> bool:
-    """Whether a parallel loop gains by lanes if nobody asks for any."""
-    shape = _of_loop(loop, facts, callees)
+def pays(loop: Op, facts: Uniformity, callees: Callees, copies: list[Copy]) -> bool:
+    """Whether a parallel loop gains by lanes, which would work on these copies, if nobody asks for any."""
+    shape = _of_loop(loop, facts, callees, copies)
     return shape.obstacle is None and shape.pays
 
 
@@ -99,8 +102,8 @@ def _width(vector_bits: int, shape: _Shape) -> int:
     return min(lanes * 2, 16) if two else max(lanes, 2)
 
 
-def _of_loop(loop: Op, facts: Uniformity, callees: Callees) -> _Shape:
-    shape = _Shape(loop.regions[0], facts, callees, {}, bool(loop.attribute("reductions")))
+def _of_loop(loop: Op, facts: Uniformity, callees: Callees, copies: list[Copy]) -> _Shape:
+    shape = _Shape(loop.regions[0], facts, callees, {}, bool(loop.attribute("reductions")), copies)
     if shape.length + shape.length_of_calls > _LARGEST:
         shape.refuse(f"its body has {shape.length + shape.length_of_calls} operations", loop)
     return shape
@@ -117,7 +120,9 @@ class _Shape:
         callees: Callees,
         known: dict[tuple[str, Varying], _Shape | None],
         reduces: bool = False,
+        copies: Sequence[Copy] = (),
     ) -> None:
+        self._copies = {copy.array: copy for copy in copies}
         self.facts = facts
         self._callees = callees
         self._known = known
@@ -134,7 +139,7 @@ class _Shape:
         self.work = 0
         self.work_of_calls = 0
         self.accesses = 0
-        self._loops_of: dict[Block, Op] = {}
+        self._ranges = Ranges()
         self._ops = list(walk(body))
         self._reduces = reduces
         self._block(body, False)
@@ -188,7 +193,7 @@ class _Shape:
             inner = in_long_loop
             if op.kind in ("for", "while"):
                 self._loop(op)
-                most = self._most_trips(op)
+                most = self._ranges.trips(op)
                 inner = inner or most is None or most > _SHORT
             elif op.kind in ("load", "store", "update"):
                 self._access(op, in_long_loop)
@@ -200,7 +205,7 @@ class _Shape:
 
     def _loop(self, op: Op) -> None:
         self.loops = True
-        self._loops_of[op.regions[-1]] = op
+        self._ranges.enter(op)
         if op in self.facts.divergent and op.attribute("rank", 1) > 1:
             self.refuse("a loop of several dimensions within, whose iterations differ", op)
         if op in self.facts.divergent:
@@ -268,54 +273,22 @@ class _Shape:
         return work, gathers
 
     def _is_gather(self, op: Op) -> bool:
-        return op.operands[0] not in self.facts.slots and any(index in self.facts.varying for index in op.operands[1:])
+        array = op.operands[0]
+        return (
+            array not in self.facts.slots
+            and array not in self._copies
+            and any(index in self.facts.varying for index in op.operands[1:])
+        )
 
     def _access(self, op: Op, in_long_loop: bool) -> None:
         array = op.operands[0 if op.kind == "load" else 1]
         self.accesses += array not in self.facts.slots
         if self._is_apart(op):
             self.apart = True
-            self.apart_in_long_loops = self.apart_in_long_loops or in_long_loop
+            copy = self._copies.get(array)
+            self.apart_in_long_loops = self.apart_in_long_loops or (in_long_loop and not (copy and copy.reused))
         self._private(array, op)
 
     def _private(self, array: Value, op: Op) -> None:
         if type(array.type) is ArrayType and array.type.is_slot and array not in self.facts.slots:
             self.refuse("private memory of several iterations", op)
-
-    def _most_trips(self, op: Op) -> int | None:
-        """A number that a loop's iterations do not exceed, if the code tells."""
-        if op.kind == "while":
-            return None
-        rank, total = op.attribute("rank"), 1
-        for low, high in zip(op.operands[:rank], op.operands[rank : 2 * rank]):
-            most, least = self._bound(high, True), self._bound(low, False)
-            if most is None or least is None:
-                return None
-            total *= max(most - least, 0)
-        return total
-
-    def _bound(self, value: Value, upper: bool) -> int | None:
-        """A number that a value does not exceed (`upper`), or does not fall below."""
-        owner = value.owner
-        if isinstance(owner, Block):
-            return self._counter_bound(owner, value, upper)
-        if owner is None or owner.kind not in ("constant", "cast", "add", "sub", "neg", "min", "max"):
-            return None
-        if owner.kind == "constant":
-            return int(owner.attribute("value"))
-        turned = {"sub": (False, True), "neg": (True,)}.get(owner.kind, (False, False))
-        bounds = [self._bound(operand, upper != turn) for operand, turn in zip(owner.operands, turned)]
-        known = [-bound if turn else bound for bound, turn in zip(bounds, turned) if bound is not None]
-        if owner.kind == ("min" if upper else "max") and known:
-            return min(known) if upper else max(known)
-        if len(known) < len(bounds) or owner.kind in ("min", "max"):
-            return None
-        return sum(known)
-
-    def _counter_bound(self, block: Block, value: Value, upper: bool) -> int | None:
-        loop = self._loops_of.get(block)
-        if loop is None or value not in loop.regions[-1].arguments[: loop.attribute("rank", 0)]:
-            return None
-        position = loop.regions[-1].arguments.index(value)
-        bound = self._bound(loop.operands[position + (loop.attribute("rank") if upper else 0)], upper)
-        return bound - 1 if bound is not None and upper else bound

@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from quadrants.ir.nodes import Op, Value
-from quadrants.ir.types import MatrixType, i64, matrix_type, scalar_of, shape_of
+from quadrants.ir.types import MatrixType, matrix_type, scalar_of, shape_of
 from quadrants.passes.lane_masks import LaneMasks
+from quadrants.passes.lane_scratch import Scratch
 
 __all__ = ["LaneMemory"]
 
 
+class _Private(NamedTuple):
+    """Where an access reaches private memory: slot, indices with steps, mask; `is_even`: all lanes reach one row."""
+
+    slot: Value
+    places: list[Value]
+    steps: tuple[int, ...]
+    mask: Value
+    is_even: bool
+
+
 class LaneMemory(LaneMasks):
-    """Accesses by lanes: one scalar access where all lanes make the same one, else each lane its own."""
+    """Accesses by lanes: one scalar access where all lanes make the same one, else each lane its own; in private memory
+    they are vectors. `scratches` are the private copies of arrays."""
+
+    scratches: dict[Value, Scratch]
 
     def place(self, indices: Sequence[Value]) -> tuple[list[Value], tuple[int, ...]]:
         """Indices as the lane accesses take them, with the steps; indices that all lanes share are plain."""
@@ -42,8 +57,8 @@ class LaneMemory(LaneMasks):
     def load(self, op: Op) -> None:
         array, *indices = op.operands
         result = op.results[0]
-        if array in self.facts.slots:
-            self.values.set_wide(result, self._load_slot(array, indices))
+        if self.is_private(array):
+            self.values.set_wide(result, self._load_private(array, indices))
         elif self.is_shared(indices):
             self._load_shared(op)
         else:
@@ -62,8 +77,8 @@ class LaneMemory(LaneMasks):
 
     def store(self, op: Op) -> None:
         value, array, *indices = op.operands
-        if array in self.facts.slots:
-            self._store_slot(value, array, indices)
+        if self.is_private(array):
+            self._store_private(self.values.wide(value), array, indices)
         elif self.is_shared(indices) and value not in self.facts.varying:
             operands = [self.values.scalar(operand) for operand in op.operands]
             self.guarded(lambda: self.builder.op("store", *operands).results, list)
@@ -80,9 +95,10 @@ class LaneMemory(LaneMasks):
 
     def update(self, op: Op) -> None:
         value, array, *indices = op.operands
+        if self.is_private(array):
+            self._update_private(op)
+            return
         places, steps = self.place(indices)
-        if array in self.facts.slots:
-            places, steps = self._in_slot(indices)
         attributes = {**(op.attributes or {}), "steps": steps}
         old = self.builder.emit(
             "lane_update",
@@ -94,34 +110,55 @@ class LaneMemory(LaneMasks):
         )
         self.values.set_wide(op.results[0], old)
 
-    # Slots: private memory has one more axis, the lanes'.
+    # Private memory has one more axis, the lanes'.
 
     def slot(self, op: Op) -> None:
         element = op.attribute("type")
         wide: MatrixType = matrix_type(scalar_of(element), (*shape_of(element), self.lanes))
         self.values.set_scalar(op.results[0], self.builder.emit("slot", type=wide))
 
-    def _in_slot(self, indices: Sequence[Value]) -> tuple[list[Value], tuple[int, ...]]:
-        if self.is_shared(indices):
-            places = [self.values.scalar(index) for index in indices]
-            return [*places, self.builder.constant(0, i64)], (*[0] * len(indices), 1)
-        places, steps = self.place(indices)
-        return [*places, self.values.index()], (*steps, 0)
+    def is_private(self, array: Value) -> bool:
+        """Whether each lane has memory of its own there: a slot, or a copy."""
+        return array in self.facts.slots or array in self.scratches
 
-    def _slot_mask(self, indices: Sequence[Value]) -> Value:
-        """Indices that some lane uses are in range, and all lanes' numbers may then be touched."""
-        return self.values.all_on() if self.is_shared(indices) and self.some else self.full_mask()
+    def _private(self, array: Value, indices: Sequence[Value]) -> _Private:
+        scratch = self.scratches.get(array)
+        if scratch is not None:
+            assert scratch.slot is not None
+            own = [indices[axis] for axis in scratch.axes]
+            is_even = self.is_shared(own)
+            row = scratch.row(self.builder, [self.values.scalar(i) if is_even else self.values.wide(i) for i in own])
+            slot, places, steps = scratch.slot, [self.builder.index(0) if row is None else row], (0,)
+        else:
+            is_even = self.is_shared(indices)
+            slot = self.values.scalar(array)
+            places, steps = self.place(indices)
+        mask = self.values.all_on() if is_even and self.some else self.full_mask()
+        if is_even:
+            return _Private(slot, [*places, self.builder.index(0)], (*steps, 1), mask, is_even)
+        return _Private(slot, [*places, self.values.index()], (*steps, 0), mask, is_even)
 
-    def _load_slot(self, array: Value, indices: Sequence[Value]) -> Value:
-        places, steps = self._in_slot(indices)
-        mask = self._slot_mask(indices)
-        return self.builder.emit("lane_load", self.values.scalar(array), *places, mask, steps=steps)
+    def _load_private(self, array: Value, indices: Sequence[Value]) -> Value:
+        return self._load_at(self._private(array, indices))
 
-    def _store_slot(self, value: Value, array: Value, indices: Sequence[Value]) -> None:
-        wide, slot = self.values.wide(value), self.values.scalar(array)
-        places, steps = self._in_slot(indices)
-        mask = self._slot_mask(indices)
-        if self.mask is not None and self.is_shared(indices) and self.some:
-            old = self.builder.emit("lane_load", slot, *places, mask, steps=steps)
-            wide = self.builder.select(self.mask, wide, old)
-        self.builder.op("lane_store", wide, slot, *places, mask, steps=steps)
+    def _load_at(self, at: _Private) -> Value:
+        return self.builder.emit("lane_load", at.slot, *at.places, at.mask, steps=at.steps)
+
+    def _store_private(self, wide: Value, array: Value, indices: Sequence[Value]) -> None:
+        self._store_at(wide, self._private(array, indices))
+
+    def _store_at(self, wide: Value, at: _Private) -> None:
+        """Law: where all lanes reach one row, and some lane is on, the whole row may be written."""
+        if self.mask is not None and at.is_even and self.some:
+            wide = self.builder.select(self.mask, wide, self._load_at(at))
+        self.builder.op("lane_store", wide, at.slot, *at.places, at.mask, steps=at.steps)
+
+    def _update_private(self, op: Op) -> None:
+        """No other lane, and no other thread, sees it."""
+        value, array, *indices = op.operands
+        by, operand = op.attribute("by"), self.values.wide(value)
+        at = self._private(array, indices)
+        old = self._load_at(at)
+        new = operand if by == "exchange" else self.builder.emit(by, old, operand)
+        self._store_at(new, at)
+        self.values.set_wide(op.results[0], old)

@@ -30,6 +30,7 @@ class LaneWriter(LaneCalls):
         super().__init__(lanes, facts, Builder(block))
         self.frames = []
         self.forms = forms
+        self.scratches = {}
         self.called = {}
 
     def body(self, region: Block, carried: Sequence[Value], inits: Sequence[Value]) -> list[Value]:

@@ -6,7 +6,7 @@ Loops that are straight lines over neighbouring elements are left as they are: c
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Block, Function, Module, Op, Value, walk
@@ -15,7 +15,9 @@ from quadrants.passes.clone import clone_ops
 from quadrants.passes.context import PassContext
 from quadrants.passes.lane_calls import Passed, call_in_one_lane
 from quadrants.passes.lane_choice import choose
+from quadrants.passes.lane_copies import Copy, find_copies
 from quadrants.passes.lane_functions import LaneFunctions
+from quadrants.passes.lane_scratch import fits, measure
 from quadrants.passes.lane_values import Linear
 from quadrants.passes.lanes import LaneWriter
 from quadrants.passes.uniformity import Uniformity
@@ -33,11 +35,14 @@ def run(module: Module, context: PassContext) -> None:
         if loop.attribute("lanes_inside"):
             continue
         facts = _facts(loop, forms)
-        choice = choose(loop, facts, context, forms.callees)
+        copies = find_copies(loop, module.kernel, context)
+        choice = choose(loop, facts, context, forms.callees, copies)
         loop.attributes = {**(loop.attributes or {}), "lanes": choice.lanes, "lanes_reason": choice.reason}
         if choice.lanes > 1 and context.permit():
-            into_lanes(block, loop, facts, choice.lanes, forms)
+            into_lanes(block, loop, facts, choice.lanes, forms, copies)
             context.count("loops in lanes")
+            if copies:
+                context.count("arrays copied for lanes", len(copies))
         elif choice.is_refusal:
             context.notice(
                 "vectorise", f"this loop runs without lanes: {choice.reason}", choice.location or loop.location
@@ -60,20 +65,26 @@ def _facts(loop: Op, forms: LaneFunctions) -> Uniformity:
     return Uniformity(region, region.arguments[loop.attribute("rank") - 1 :], forms.callees)
 
 
-def into_lanes(block: Block, loop: Op, facts: Uniformity, lanes: int, forms: LaneFunctions) -> None:
+def into_lanes(
+    block: Block, loop: Op, facts: Uniformity, lanes: int, forms: LaneFunctions, copies: Sequence[Copy] = ()
+) -> None:
     """The innermost counter of a loop that stands in `block` comes to count blocks: whole ones in lanes, the last one by
-    one. `facts`: what differs from iteration to iteration of that counter."""
+    one. `facts`: what differs from iteration to iteration of that counter; `copies`: what lanes work on copies of."""
     rank: int = loop.attribute("rank")
+    writer = LaneWriter(lanes, facts, Block(), forms)
     low, high = loop.operands[rank - 1], loop.operands[2 * rank - 1]
     before = Block()
     builder = Builder(before, loop.location)
     blocks = _blocks(builder, low, high, lanes)
+    scratches = measure(copies, builder)
+    writer.scratches = {scratch.copy.array: scratch for scratch in scratches}
+    room = fits(scratches, loop, builder)
     at = block.ops.index(loop)
     block.ops[at:at] = before.ops
     region = Block()
     for argument in loop.regions[0].arguments:
         region.add_argument(argument.type, argument.name)
-    _body(region, loop, facts, lanes, (low, high), forms)
+    _body(region, loop, writer, (low, high), room)
     operands = list(loop.operands)
     operands[rank - 1], operands[2 * rank - 1] = before.ops[0].results[0], blocks
     loop.operands = tuple(operands)
@@ -98,22 +109,24 @@ def _scale(loop: Op, lanes: int) -> None:
         loop.attributes["chunk"] = loop.attribute("chunk") // lanes
 
 
-def _body(
-    region: Block, loop: Op, facts: Uniformity, lanes: int, bounds: tuple[Value, Value], forms: LaneFunctions
-) -> None:
+def _body(region: Block, loop: Op, writer: LaneWriter, bounds: tuple[Value, Value], room: Value | None) -> None:
+    """`room`: whether lanes can work on their copies at all."""
     rank: int = loop.attribute("rank")
     builder = Builder(region, loop.location)
     *outer, counter = region.arguments[:rank]
     carried = region.arguments[rank:]
-    start = builder.shl(counter, builder.index(lanes.bit_length() - 1))
+    start = builder.shl(counter, builder.index(writer.lanes.bit_length() - 1))
     start = builder.add(start, bounds[0], exact=True)
-    end = builder.add(start, builder.index(lanes), exact=True)
-    whole, rest = Block(), Block()
-    writer = LaneWriter(lanes, facts, whole, forms)
+    end = builder.add(start, builder.index(writer.lanes), exact=True)
+    whole, rest = writer.builder.block, Block()
     _whole(writer, loop, start, outer, carried)
-    _rest(rest, loop, start, bounds[1], outer, carried, writer.called)
+    last = bounds[1] if room is None else builder.min(end, bounds[1])
+    _rest(rest, loop, start, last, outer, carried, writer.called)
     types = tuple([value.type for value in carried])
-    made = builder.op("if", builder.le(end, bounds[1]), regions=(whole, rest), types=types)
+    is_whole = builder.le(end, bounds[1])
+    if room is not None:
+        is_whole = builder.bit_and(is_whole, room)
+    made = builder.op("if", is_whole, regions=(whole, rest), types=types)
     builder.op("yield", *made.results)
 
 
@@ -124,6 +137,10 @@ def _whole(writer: LaneWriter, loop: Op, start: Value, outer: list[Value], carri
     writer.values.set_linear(old.arguments[rank - 1], Linear(start, 1))
     for argument, value in zip(old.arguments, outer):
         writer.values.set_scalar(argument, value)
+    writer.builder.location = loop.location
+    for scratch in writer.scratches.values():
+        scratch.reserve(writer.builder, writer.lanes)
+        scratch.transfer("interleave", writer.builder, writer.values, start)
     combiners = loop.attribute("reductions", ())
     inits = [
         writer.values.constant(identity(kind, scalar_of(value.type)), scalar_of(value.type))
@@ -132,6 +149,9 @@ def _whole(writer: LaneWriter, loop: Op, start: Value, outer: list[Value], carri
     results = writer.body(old, old.arguments[rank:], inits)
     builder = writer.builder
     builder.location = loop.location
+    for scratch in writer.scratches.values():
+        if scratch.copy.written:
+            scratch.transfer("deinterleave", builder, writer.values, start)
     out = [combined(builder, kind, value, wide) for kind, value, wide in zip(combiners, carried, results)]
     builder.op("yield", *out)
 

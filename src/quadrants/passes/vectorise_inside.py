@@ -18,6 +18,7 @@ from quadrants.passes.context import PassContext
 from quadrants.passes.inner_loops import InnerLoop, find_inner_loops
 from quadrants.passes.lane_callees import Callees
 from quadrants.passes.lane_choice import asked_lanes, pays
+from quadrants.passes.lane_copies import Copy, find_copies
 from quadrants.passes.lane_values import Linear
 from quadrants.passes.lanes import LaneWriter
 from quadrants.passes.nest import Nest
@@ -39,7 +40,7 @@ def run(module: Module, context: PassContext) -> None:
             continue
         nest = Nest(kernel)
         found = find_inner_loops(loop, nest, Forms(nest))
-        if found and _are_better(loop, found, Callees(module)) and context.permit():
+        if found and _are_better(loop, found, Callees(module), find_copies(loop, kernel, context)) and context.permit():
             lanes = _width(found, context)
             _Rewriter(nest, found, lanes).run()
             loop.attributes = {**(loop.attributes or {}), "lanes_inside": lanes, "lanes_reason": _REASON}
@@ -60,14 +61,14 @@ def _may_choose(loop: Op, context: PassContext) -> bool:
     return asked > 1 and not config.get("vectorize")
 
 
-def _are_better(parallel: Op, found: list[InnerLoop], callees: Callees) -> bool:
+def _are_better(parallel: Op, found: list[InnerLoop], callees: Callees, copies: list[Copy]) -> bool:
     """Whether lanes within an iteration are better than iterations as lanes."""
     counters = parallel.regions[0].arguments[parallel.attribute("rank") - 1 :]
     facts = Uniformity(parallel.regions[0], counters, callees)
     parting = [inner for inner in found if inner.loop in facts.divergent]
     if any(inner.is_all_neighbours for inner in parting):
         return True
-    return bool(parting) and not pays(parallel, facts, callees)
+    return bool(parting) and not pays(parallel, facts, callees, copies)
 
 
 def _width(found: list[InnerLoop], context: PassContext) -> int:

@@ -22,6 +22,7 @@ from quadrants.targets.llvm import (
     emit_control,
     emit_effects,
     emit_functions,
+    emit_interleave,
     emit_lane_memory,
     emit_lanes,
     emit_memory,
@@ -34,7 +35,16 @@ __all__ = ["EmittedModule", "EmittedObject", "emit_module"]
 
 for _part in (emit_arithmetic, emit_cast):
     emit_control.DISPATCH.update({kind: emit_lanes.vectorised(handler) for kind, handler in _part.HANDLERS.items()})
-for _part in (emit_memory, emit_effects, emit_control, emit_parallel, emit_temporary, emit_lanes, emit_lane_memory):
+for _part in (
+    emit_memory,
+    emit_effects,
+    emit_control,
+    emit_parallel,
+    emit_temporary,
+    emit_lanes,
+    emit_lane_memory,
+    emit_interleave,
+):
     emit_control.DISPATCH.update(_part.HANDLERS)
 
 
@@ -157,14 +167,17 @@ def _effects(program: Program, ops: list[Op], callees: list[str], circular: bool
     kinds = {op.kind for op in ops}
     returns = not circular and "while" not in kinds and all("willreturn" in word for word in words)
     writes = any(
-        op.kind in ("update", "lane_update", "lane_store", "compare_exchange", "print", "check", "random")
+        op.kind
+        in ("update", "lane_update", "lane_store", "deinterleave", "compare_exchange", "print", "check", "random")
         or (op.kind == "store" and not op.operands[1].type.is_slot)
         or (op.kind == "store" and not isinstance(op.operands[1].owner, Op))
         for op in ops
     )
     if writes or any("memory" not in word for word in words):
         memory = ""
-    elif any(op.kind in ("load", "lane_load", "dim") for op in ops) or any("memory(read)" in word for word in words):
+    elif any(op.kind in ("load", "lane_load", "interleave", "dim") for op in ops) or any(
+        "memory(read)" in word for word in words
+    ):
         memory = "memory(read)"
     else:
         memory = "memory(none)"

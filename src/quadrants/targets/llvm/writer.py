@@ -253,7 +253,8 @@ class Writer:
         count = 1
         for size in type_.trailing:
             count *= size
-        alignment = 16 if count * type_.scalar.bytes >= 16 else type_.scalar.bytes
+        size = count * type_.scalar.bytes
+        alignment = 64 if size >= 64 else 16 if size >= 16 else type_.scalar.bytes
         pointer = self.early(f"alloca [{count} x {memory_type(type_.scalar)}], align {alignment}")
         access = self.arrays[value] = ArrayAccess(self, type_, pointer)
         return access
