@@ -14,7 +14,21 @@ from quadrants.ir.nodes import Block, Function, Location, Module, Op
 from quadrants.ir.ops import OPS
 from quadrants.ir.text import IRSyntaxError, parse_module, print_function, print_module, print_op
 from quadrants.ir.text.literals import TOKEN, TokenStream, format_literal
-from quadrants.ir.types import array_type, f16, f32, f64, i8, i32, i64, lane_type, matrix_type, scalar_types, u1, u8
+from quadrants.ir.types import (
+    array_type,
+    f16,
+    f32,
+    f64,
+    i8,
+    i32,
+    i64,
+    lane_type,
+    matrix_type,
+    scalar_types,
+    slot_type,
+    u1,
+    u8,
+)
 
 CONTROL = """quadrants-ir 1
 stage tasks
@@ -107,6 +121,8 @@ OPERANDS = {
     "lane_load": (array_type(f32, 2), i64, lane_type(i64, 4), lane_type(u1, 4)),
     "lane_store": (lane_type(f32, 4), array_type(f32, 1), i64, lane_type(u1, 4)),
     "lane_update": (lane_type(f32, 4), array_type(f32, 1), i64, lane_type(u1, 4)),
+    "interleave": (slot_type(matrix_type(f32, (6, 4))), i64, array_type(f32, 2), i64, i64, i64),
+    "deinterleave": (slot_type(matrix_type(f32, (6, 4))), i64, array_type(f32, 2), i64, i64, i64),
     "print": (f32, matrix_type(i32, (2,))),
     "check": (u1, i64),
 }
@@ -124,6 +140,8 @@ ATTRIBUTES = {
     "lane_load": {"steps": (2, 0)},
     "lane_store": {"steps": (1,)},
     "lane_update": {"steps": (1,), "by": "add", "atomic": False},
+    "interleave": {"axis": 0},
+    "deinterleave": {"axis": 0},
     "dim": {"axis": 2},
     "slot": {"type": matrix_type(f32, (2, 2))},
     "temporary": {"type": array_type(f32, 2), "padding": 16},

@@ -89,7 +89,7 @@ def row_choice(loop: Op, facts: Uniformity, context: PassContext, callees: Calle
     reaches are neighbours, and what it computes is worth the code."""
     if context.record is None or not context.record.vector_bits:
         return 1
-    shape = _of_loop(loop, facts, callees)
+    shape = _of_loop(loop, facts, callees, ())
     if shape.obstacle is not None or shape.apart or not shape.loops or shape.length > _LARGEST_UNASKED:
         return 1
     return _width(context.record.vector_bits, shape)
@@ -102,7 +102,7 @@ def _width(vector_bits: int, shape: _Shape) -> int:
     return min(lanes * 2, 16) if two else max(lanes, 2)
 
 
-def _of_loop(loop: Op, facts: Uniformity, callees: Callees, copies: list[Copy]) -> _Shape:
+def _of_loop(loop: Op, facts: Uniformity, callees: Callees, copies: Sequence[Copy]) -> _Shape:
     shape = _Shape(loop.regions[0], facts, callees, {}, bool(loop.attribute("reductions")), copies)
     if shape.length + shape.length_of_calls > _LARGEST:
         shape.refuse(f"its body has {shape.length + shape.length_of_calls} operations", loop)

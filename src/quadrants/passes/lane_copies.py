@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from quadrants.ir.nodes import Block, Function, Op, Value
-from quadrants.ir.types import ArrayType
+from quadrants.ir.types import ArrayType, scalar_of
 from quadrants.passes.affine import Forms
 from quadrants.passes.context import PassContext
 from quadrants.passes.dependence import never_negative
@@ -26,6 +26,8 @@ _MOST_BYTES = 384 << 10
 # Elements copied for each access beyond which a copy is not worth it.
 _MOST_PER_ACCESS = 2
 _UNKNOWN_TRIPS = 8
+# What targets copy at a time.
+_PIECE_BYTES = 16
 
 
 @dataclass(frozen=True)
@@ -193,7 +195,10 @@ class _Finder:
 
     def _pays(self, copy: Copy, accesses: list[_Access]) -> bool:
         if copy.known:
-            return copy.rows <= _MOST_PER_ACCESS * sum(map(self._times, accesses)) and copy.rows <= 4 * CAPACITY
+            times = sum(map(self._times, accesses))
+            if (copy.sizes[-1] or 0) * scalar_of(copy.array.type).bytes < _PIECE_BYTES:
+                return 2 * copy.rows <= times  # copied one by one
+            return copy.rows <= _MOST_PER_ACCESS * times and copy.rows <= 4 * CAPACITY
         # All elements are copied: loops have to come by them.
         axes = [k for k, size in enumerate(copy.sizes) if size is None]
         return all(any(self._sweeps(access.indices[k]) for access in accesses if access.certain) for k in axes)
