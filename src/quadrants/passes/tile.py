@@ -44,7 +44,7 @@ def shape_of_tiles(record: Any, scalar: ScalarType) -> TileShape:
     left; blocks of which the panels stay in the caches next to the processor."""
     lanes = record.maximum_vector_bits // (8 * scalar.bytes)
     rows = 12 if record.vector_registers >= 32 else 6
-    return TileShape(rows, 2, lanes, 120, 480 * 4 // max(scalar.bytes, 4), 256)
+    return TileShape(rows, 2, lanes, 240, 480 * 4 // max(scalar.bytes, 4), 256)
 
 
 def _is_surely_small(contraction: Contraction, shape: TileShape) -> bool:

@@ -10,10 +10,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from quadrants.ir.builder import Builder
-from quadrants.ir.nodes import Block, Op, Value
+from quadrants.ir.nodes import Block, Value
 from quadrants.ir.types import i64, lane_type, matrix_type, u1
 from quadrants.passes.clone import clone_ops
 from quadrants.passes.contractions import Contraction, Range
+from quadrants.passes.fold import number_of
 from quadrants.records import Record
 
 __all__ = ["TileShape", "TileWriter"]
@@ -22,6 +23,8 @@ Fill = Callable[[Builder, Value, list[Value]], Sequence[Value]]
 
 # Blocks that large contractions are cut into at least, so that many threads share them evenly.
 _LEAST_BLOCKS = 16
+# Tiles of rows that a panel of columns is packed for at least.
+_LEAST_TILES = 8
 
 
 class TileShape(Record):
@@ -113,7 +116,8 @@ class TileWriter:
     def _cut(self, builder: Builder, part: Range, unit: int, most: int, least: Value) -> tuple[Value, Value]:
         """How many blocks a range is cut into, and the length of each: as even as whole tiles allow."""
         extent = builder.sub(part.high, part.low)
-        blocks = builder.max(rounded_up(builder, extent, builder.index(most)), least)
+        worth = builder.floordiv(extent, builder.index(unit * _LEAST_TILES))
+        blocks = builder.max(rounded_up(builder, extent, builder.index(most)), builder.min(least, worth))
         tiles = rounded_up(builder, rounded_up(builder, extent, blocks), builder.index(unit))
         length = times(builder, tiles, unit)
         return rounded_up(builder, extent, length), length
@@ -179,55 +183,80 @@ class TileWriter:
     # Panels.
 
     def _pack(self, builder: Builder, side: _Side, first: Value, depth: Value) -> None:
-        """Copies a factor into its panels."""
-        width, zero, whole = side.width, builder.index(0), builder.index(side.width)
+        """Copies a factor into its panels: depth after depth where its elements are neighbours across them."""
+        zero = builder.index(0)
+        if self._is_across(side):
 
-        def panel(inner: Builder, index: Value, _: list[Value]) -> tuple[Value, ...]:
-            start = sum_of(inner, side.first, times(inner, index, width))
-            base = times(inner, index, width * self.shape.block_depth)
-            left = inner.sub(side.end, start)
+            def line(outer: Builder, at: Value, _: list[Value]) -> tuple[Value, ...]:
+                def part(inner: Builder, index: Value, _: list[Value]) -> tuple[Value, ...]:
+                    self._part(inner, side, index, first, (at, sum_of(inner, at, inner.index(1))))
+                    return ()
 
-            def fill(part: Builder, valid: Value) -> Block:
-                self._panel(part, side, (start, base, valid), (first, depth))
-                part.op("yield")
-                return part.block
+                loop(outer, zero, side.panels, part)
+                return ()
 
-            full = fill(Builder(Block(), inner.location), whole)
-            partly = fill(Builder(Block(), inner.location), left)
-            inner.op("if", inner.ge(left, whole), regions=(full, partly), types=())
-            return ()
+            loop(builder, zero, depth, line)
+        else:
 
-        loop(builder, zero, side.panels, panel)
+            def panel(inner: Builder, index: Value, _: list[Value]) -> tuple[Value, ...]:
+                self._part(inner, side, index, first, (zero, depth))
+                return ()
 
-    def _panel(
-        self, builder: Builder, side: _Side, place: tuple[Value, Value, Value], depths: tuple[Value, Value]
+            loop(builder, zero, side.panels, panel)
+
+    def _is_across(self, side: _Side) -> bool:
+        """Whether a factor's loads take neighbours in a row (or column) range, not in the depth."""
+        ops = self.contraction.slices[side.factor]
+        last = [op.operands[-1] for op in ops if op.kind == "load" and len(op.operands) > 1]
+        return any(index is side.range.counter for index in last)
+
+    def _part(self, builder: Builder, side: _Side, index: Value, first: Value, depths: tuple[Value, Value]) -> None:
+        """Some depths of one panel."""
+        width = side.width
+        start = sum_of(builder, side.first, times(builder, index, width))
+        base = times(builder, index, width * self.shape.block_depth)
+        there, whole = builder.sub(side.end, start), builder.index(width)
+        branches: list[Block] = []
+        for valid in (whole, there):
+            branch = Builder(Block(), builder.location)
+            self._lines(branch, side, (start, base, valid), first, depths)
+            branch.op("yield")
+            branches.append(branch.block)
+        builder.op("if", builder.ge(there, whole), regions=tuple(branches), types=())
+
+    def _lines(
+        self,
+        builder: Builder,
+        side: _Side,
+        place: tuple[Value, Value, Value],
+        first: Value,
+        depths: tuple[Value, Value],
     ) -> None:
-        """One panel: `valid` of its rows (or columns) are there, the others are zeros."""
+        """Some depths of a panel of which `valid` rows (or columns) are there; the others are zeros."""
         start, base, valid = place
-        first, depth = depths
         zero, whole = builder.index(0), builder.index(side.width)
 
-        def row(inner: Builder, at: Value, _: list[Value]) -> tuple[Value, ...]:
+        def line(inner: Builder, at: Value, _: list[Value]) -> tuple[Value, ...]:
             k = sum_of(inner, first, at)
-            line = sum_of(inner, base, times(inner, at, side.width))
+            to = sum_of(inner, base, times(inner, at, side.width))
 
             def element(part: Builder, offset: Value, _: list[Value]) -> tuple[Value, ...]:
                 values = {side.range.counter: sum_of(part, start, offset), self.contraction.depth.counter: k}
                 found = self._computed(part, side.factor, values)
-                part.op("store", found, side.memory, sum_of(part, line, offset))
+                part.op("store", found, side.memory, sum_of(part, to, offset))
                 return ()
 
             def nothing(part: Builder, offset: Value, _: list[Value]) -> tuple[Value, ...]:
                 none = part.constant(0, self.contraction.scalar)
-                part.op("store", none, side.memory, sum_of(part, line, offset))
+                part.op("store", none, side.memory, sum_of(part, to, offset))
                 return ()
 
             loop(inner, zero, valid, element)
-            if valid.owner is not None and not _is_constant(valid):
+            if number_of(valid) is None:
                 loop(inner, valid, whole, nothing)
             return ()
 
-        loop(builder, zero, depth, row)
+        loop(builder, *depths, line)
 
     def _computed(self, builder: Builder, value: Value, counters: dict[Value, Value]) -> Value:
         """A value of the nest, computed anew for other counters."""
@@ -338,10 +367,6 @@ class TileWriter:
         else:
             old = builder.emit("load", *place)
             builder.op("store", builder.emit(kind, old, total), *place)
-
-
-def _is_constant(value: Value) -> bool:
-    return type(value.owner) is Op and value.owner.kind == "constant"
 
 
 def _moved(builder: Builder, place: Value, by: int) -> Value:
