@@ -15,6 +15,7 @@ from quadrants.frontend import protocol
 from quadrants.frontend.arguments import Argument, as_numpy, checked_number, protocol_elements
 from quadrants.frontend.guards import ContentGuard, Guard, LiveNumber
 from quadrants.ir.evaluate import held_dtype, round_bf16
+from quadrants.ir.external import PREFIX, linked_address
 from quadrants.ir.types import ArrayType, MatrixType, ScalarType, Type
 from quadrants.runtime import launch, threads
 
@@ -114,6 +115,7 @@ class Program:
             _library = Library()
         symbols = threads.symbols()
         found = {name: symbols[name] for name in externals if name in symbols}
+        found.update({name: linked_address(name) for name in externals if name.startswith(PREFIX)})
         for name, data in objects:
             loaded = _loaded.get(name)
             if loaded is None:

@@ -123,6 +123,8 @@ OPERANDS = {
     "lane_update": (lane_type(f32, 4), array_type(f32, 1), i64, lane_type(u1, 4)),
     "interleave": (slot_type(matrix_type(f32, (6, 4))), i64, array_type(f32, 2), i64, i64, i64),
     "deinterleave": (slot_type(matrix_type(f32, (6, 4))), i64, array_type(f32, 2), i64, i64, i64),
+    "external": (f64, array_type(f32, 2), i64, i64, array_type(u8, 1), i64),
+    "external_pure": (f64, i32),
     "print": (f32, matrix_type(i32, (2,))),
     "check": (u1, i64),
 }
@@ -145,6 +147,8 @@ ATTRIBUTES = {
     "dim": {"axis": 2},
     "slot": {"type": matrix_type(f32, (2, 2))},
     "temporary": {"type": array_type(f32, 2), "padding": 16},
+    "external": {"library": "/x/y.so", "symbol": "f", "parameters": ("f64", "*f32", "*"), "reads": (1,), "writes": ()},
+    "external_pure": {"library": None, "symbol": "0x1f", "parameters": ("f64", "i32"), "type": f64},
     "print": {"format": ("a\n", "\u2028", ""), "specs": ("", ".2f")},
     "check": {"message": "index {}", "error": "index"},
 }

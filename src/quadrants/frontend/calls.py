@@ -15,6 +15,7 @@ from quadrants.errors import QuadrantsSyntaxError, QuadrantsTypeError
 from quadrants.frontend import numbers, protocol
 from quadrants.frontend.assign import unpacked
 from quadrants.frontend.dispatch import evaluate
+from quadrants.frontend.externals import call_external
 from quadrants.frontend.local import inline_local
 from quadrants.frontend.scan import assigned_names, bound_names, element_names, subtree, touched_names
 from quadrants.frontend.values import (
@@ -159,6 +160,9 @@ def _call_object(walker: Walker, value: Any, arguments: Arguments, node: ast.AST
         return call_of_text(walker, value, arguments, node)
     if walker.static_depth and arguments.all_static:
         return _call_now(walker, value, arguments, node)
+    declaration = protocol.external(value)
+    if declaration is not None:
+        return call_external(walker, declaration, arguments, node)
     handler = python_intrinsic(value)
     if handler is not None:
         return handler(walker, arguments, node)

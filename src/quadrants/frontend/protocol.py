@@ -16,6 +16,7 @@ from quadrants.ir.types import ScalarType
 __all__ = [
     "Annotation",
     "annotation",
+    "external",
     "intrinsic_name",
     "is_array",
     "is_storage",
@@ -23,6 +24,7 @@ __all__ = [
     "matrix_constant",
     "plain_function",
     "register_annotations",
+    "register_externals",
     "register_functions",
     "register_intrinsic",
     "register_library",
@@ -48,6 +50,7 @@ _intrinsics: dict[int, tuple[Any, str]] = {}
 _annotation_reader: list[Callable[[Any], Annotation | None]] = []
 _matrix_reader: list[Callable[[Any], tuple[list[Any], tuple[int, ...], ScalarType | None] | None]] = []
 _function_reader: list[Callable[[Any], Any]] = []
+_external_reader: list[Callable[[Any], Any]] = []
 _library: dict[str, Any] = {}
 _replacements: dict[int, tuple[Any, Any]] = {}
 _content_readers: list[Callable[[Any], list[tuple[int, int]] | None]] = []
@@ -141,6 +144,19 @@ def register_functions(reader: Callable[[Any], Any]) -> None:
 
 def plain_function(value: Any) -> Any:
     for reader in _function_reader:
+        found = reader(value)
+        if found is not None:
+            return found
+    return None
+
+
+def register_externals(reader: Callable[[Any], Any]) -> None:
+    """`reader` gives the `Declaration` of a function of C, or the reason why kernels cannot call it; None for others."""
+    _external_reader.append(reader)
+
+
+def external(value: Any) -> Any:
+    for reader in _external_reader:
         found = reader(value)
         if found is not None:
             return found

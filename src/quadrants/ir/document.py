@@ -46,6 +46,7 @@ _OPERANDS = {
     rules.temporary: "u1, i64 sizes",
     rules.release: "a temporary array",
     rules.random: "none",
+    rules.external: "numbers; arrays, each with its indices",
     rules.lane_index: "none",
     rules.broadcast: "a number",
     rules.extract_lane: "lanes",
@@ -68,14 +69,27 @@ def _is_lane(row: Row) -> bool:
     return "lane" in row.name or row.name == "broadcast"
 
 
+def _is_external(row: Row) -> bool:
+    return row.name.startswith("external")
+
+
 _SECTIONS: tuple[tuple[str, Callable[[Row], bool]], ...] = (
     ("Elementwise", lambda row: row.elementwise),
-    ("Constants and matrices", lambda row: row.evaluate is not None and not row.elementwise and not _is_lane(row)),
+    (
+        "Constants and matrices",
+        lambda row: row.evaluate is not None and not row.elementwise and not _is_lane(row) and not _is_external(row),
+    ),
     ("Lanes", lambda row: not row.elementwise and _is_lane(row)),
     (
         "Memory",
-        lambda row: row.evaluate is None and not _is_lane(row) and row.effects in ("pure", "reads", "writes", "atomic"),
+        lambda row: (
+            row.evaluate is None
+            and not _is_lane(row)
+            and not _is_external(row)
+            and row.effects in ("pure", "reads", "writes", "atomic")
+        ),
     ),
+    ("Functions of C", _is_external),
     ("Control", lambda row: row.effects == "control" and row.name not in TERMINATORS),
     ("Terminators", lambda row: row.name in TERMINATORS),
     ("Effects on the outside", lambda row: row.effects == "traps"),

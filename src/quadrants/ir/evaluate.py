@@ -441,3 +441,9 @@ def any_lane(s: ScalarType, a: N) -> N:
 
 def all_lanes(s: ScalarType, a: N) -> N:
     return np.all(a)
+
+
+def external(s: ScalarType, *values: N, library: str | None, symbol: str, parameters: tuple[str, ...]) -> N:
+    from quadrants.ir.external import call
+
+    return call(library, symbol, parameters, s.name, values)

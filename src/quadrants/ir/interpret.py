@@ -21,6 +21,8 @@ import numpy as np
 from quadrants.errors import QuadrantsAssertionError, QuadrantsBoundsError, QuadrantsRuntimeTypeError
 from quadrants.ir import evaluate as ev
 from quadrants.ir import streams
+from quadrants.ir.external import call as call_external
+from quadrants.ir.external import pointee
 from quadrants.ir.formatting import format_message, format_print
 from quadrants.ir.interpret_lanes import interleaving, lane_access
 from quadrants.ir.nodes import Block, Function, Module, Op, Value
@@ -565,6 +567,30 @@ def _print(program: _Program, op: Op) -> Step:
     return run
 
 
+def _external(program: _Program, op: Op) -> Step:
+    library, symbol, parameters = (op.attribute(name) for name in ("library", "symbol", "parameters"))
+    operands = list(op.operands)
+    groups: list[list[Value]] = []
+    for parameter in parameters:
+        first = operands.pop(0)
+        count = first.type.rank if pointee(parameter) is not None and type(first.type) is ArrayType else 0
+        groups.append([first, *operands[:count]])
+        del operands[:count]
+    result = op.attribute("type")
+
+    def run(env: Environment) -> None:
+        arguments = [env[group[0]] if len(group) == 1 else _address(*[env[part] for part in group]) for group in groups]
+        found = call_external(library, symbol, parameters, result.name if result else "", arguments)
+        if result is not None:
+            env[op.results[0]] = found
+
+    return run
+
+
+def _address(array: np.ndarray, *indices: Any) -> int:
+    return array.ctypes.data + sum(int(index) * stride for index, stride in zip(indices, array.strides))
+
+
 def _check(program: _Program, op: Op) -> Step:
     condition, values, message = op.operands[0], op.operands[1:], op.attribute("message")
     error = QuadrantsBoundsError if op.attribute("error") == "index" else QuadrantsAssertionError
@@ -602,4 +628,5 @@ _SPECIAL: dict[str, Callable[[_Program, Op], Step]] = {
     "call": _call,
     "print": _print,
     "check": _check,
+    "external": _external,
 }

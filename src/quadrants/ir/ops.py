@@ -593,6 +593,22 @@ _row(
     cost=50,
 )
 _row("release", rules.release, 1, "gives a temporary array's memory back, if there is any", effects="writes", cost=50)
+_row(
+    "external",
+    rules.external,
+    -1,
+    "calls the C function `symbol` of `library` with `parameters`; arrays with all indices are pointers to the element",
+    effects="atomic",
+    cost=20,
+)
+_row(
+    "external_pure",
+    rules.external,
+    -1,
+    "`external` whose result of `type` follows from the numbers",
+    evaluate=ev.external,
+    cost=20,
+)
 _row("random", rules.random, 0, "64 random bits: the next of the stream that is current", effects="atomic", cost=6)
 
 # Lanes.  Elementwise rows take lanes as they take matrices.  An index of an access is a lane's own (lanes of i64), or

@@ -316,3 +316,26 @@ def interleave(operands: Types, attributes: Attributes) -> Types:
     if not 0 <= attributes["axis"] < array.rank - 1:
         raise TypeError(f"axis {attributes['axis']} of {array}: one before the last is expected")
     return ()
+
+
+# Functions of C.
+
+
+def external(operands: Types, attributes: Attributes) -> Types:
+    left = list(operands)
+    for parameter in attributes["parameters"]:
+        if not left:
+            raise TypeError(f"takes {len(attributes['parameters'])} arguments")
+        first = left.pop(0)
+        if not parameter.startswith("*"):
+            if type(first) is not ScalarType or first.name != parameter:
+                raise TypeError(f"an argument is {first}, not {parameter}")
+            continue
+        if type(first) is not ArrayType or parameter[1:] not in ("", first.scalar.name) or first.layout == "A":
+            raise TypeError(f"an argument is {first}, not dense memory of {parameter[1:] or 'numbers'}")
+        _indices(tuple(left[: first.rank]), first.rank)
+        del left[: first.rank]
+    if left:
+        raise TypeError(f"takes {len(attributes['parameters'])} arguments")
+    found = attributes.get("type")
+    return (found,) if found is not None else ()

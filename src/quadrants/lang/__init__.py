@@ -27,6 +27,7 @@ from quadrants.lang.atomics import (
 )
 from quadrants.lang.builder import FieldsBuilder, SNode, axes, root
 from quadrants.lang.describe import register as _register
+from quadrants.lang.external import extern
 from quadrants.lang.field import Field, Layout, MatrixField, ScalarField, field
 from quadrants.lang.init import (
     amdgpu,
@@ -198,6 +199,7 @@ __all__ = [
     "dump_compile_config",
     "exp",
     "extension",
+    "extern",
     "f16",
     "f32",
     "f64",

@@ -8,7 +8,7 @@ from quadrants.ir.nodes import Block, Op, Value, walk
 from quadrants.ir.types import ArrayType
 from quadrants.passes.affine import Form, Forms
 from quadrants.passes.computed import Computed
-from quadrants.passes.memory import ARRAY_POSITION
+from quadrants.passes.memory import ARRAY_POSITION, external_pointers
 from quadrants.passes.nest import Nest, counters, highs, lows
 from quadrants.passes.structure import loop_jumps
 
@@ -172,6 +172,8 @@ class _Collector:
                 self._access(op, loops, conditions)
             elif kind == "call":
                 self._call(op, loops, conditions)
+            elif kind == "external":
+                self._external(op, loops, conditions)
             elif kind == "for":
                 self._bounds(op)
                 self.block(op.regions[0], (*loops, op), conditions)
@@ -301,6 +303,15 @@ class _Collector:
             access.origins = list(entry.origins)
             access.group, access.used, access.wraps = entry.group, entry.used, entry.wraps
             self._add(access, (*loops, *own), conditions if entry.certain else None)
+
+    def _external(self, op: Op, loops: tuple[Op, ...], conditions: Conditions | None) -> None:
+        """Nobody knows which elements a function of C reaches through a pointer."""
+        for array, reads, writes in external_pointers(op):
+            assert type(array.type) is ArrayType
+            nowhere: Dims = (None,) * array.type.rank
+            if self.is_shared(array):
+                for kind in ["load"] * reads + ["store"] * writes:
+                    self._add(Access(kind, array, nowhere, nowhere, op, op), loops, None)
 
     def _loop_of(self, loop: Op, instance: _Instance) -> Op:
         """A loop of a callee as if it stood in place of the call."""

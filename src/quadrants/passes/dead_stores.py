@@ -108,6 +108,7 @@ _VISITORS = {
     "update": _Finder.visit_update,
     "compare_exchange": _Finder.visit_update,
     "call": _Finder.visit_call,
+    "external": _Finder.visit_call,
     "if": _Finder.visit_regions,
     "for": _Finder.visit_regions,
     "while": _Finder.visit_regions,

@@ -199,6 +199,7 @@ _VISITORS = {
     "update": _Forwarder.visit_update,
     "compare_exchange": _Forwarder.visit_update,
     "call": _Forwarder.visit_call,
+    "external": _Forwarder.visit_call,
     "if": _Forwarder.visit_if,
     "for": _Forwarder.visit_loop,
     "while": _Forwarder.visit_loop,

@@ -21,6 +21,7 @@ __all__ = [
     "Key",
     "MemoryEffects",
     "element_key",
+    "external_pointers",
     "may_meet",
     "memory_effects",
 ]
@@ -37,6 +38,7 @@ end."""
 _OTHERS = frozenset(
     [
         "call",
+        "external",
         "update",
         "compare_exchange",
         "check",
@@ -148,6 +150,8 @@ class MemoryEffects:
 
     def call(self, op: Op) -> Effects:
         """The effects of a call."""
+        if op.kind == "external":
+            return external_effects(op)
         name = callee_of(op)
         known = self._functions.get(name)
         if known is None:
@@ -187,7 +191,7 @@ class MemoryEffects:
                     effects.add(inner)
                     effects.jumps = effects.jumps or (inner.jumps and kind == "if")
             elif kind in _OTHERS:
-                if kind == "call":
+                if kind == "call" or kind == "external":
                     effects.add(self.call(op))
                 elif kind == "update" or kind == "compare_exchange":
                     array = op.operands[1 if kind == "update" else 2]
@@ -205,6 +209,33 @@ class MemoryEffects:
                     effects.other = True
         self._blocks[block] = effects
         return effects
+
+
+def external_pointers(op: Op) -> list[tuple[Value, bool, bool]]:
+    """The arrays that a function of C gets pointers to, and whether it reads and writes there."""
+    reads, writes = op.attribute("reads"), op.attribute("writes")
+    found: list[tuple[Value, bool, bool]] = []
+    position = 0
+    for number, parameter in enumerate(op.attributes["parameters"]):
+        operand = op.operands[position]
+        position += 1
+        if type(operand.type) is ArrayType:
+            found.append((operand, reads is None or number in reads, writes is None or number in writes))
+            position += operand.type.rank
+        else:
+            assert not parameter.startswith("*")
+    return found
+
+
+def external_effects(op: Op) -> Effects:
+    """What a function of C does; anything, unless it is declared."""
+    found = Effects(other=op.attribute("writes") is None)
+    for array, reads, writes in external_pointers(op):
+        if reads:
+            found.reads.add(array)
+        if writes:
+            found.writes.add(array)
+    return found
 
 
 def memory_effects(module: Module, context: PassContext) -> MemoryEffects:

@@ -20,7 +20,7 @@ from quadrants.passes.structure import loop_jumps
 
 __all__ = ["Calls", "Uniformity"]
 
-_ALWAYS_VARY = frozenset({"update", "compare_exchange", "random"})
+_ALWAYS_VARY = frozenset({"update", "compare_exchange", "random", "external"})
 
 
 class Calls(Protocol):

@@ -25,6 +25,7 @@ class CapabilityRecord:
     fused_multiply_add: whether `fma` is one instruction, rounded once.
     threads: whether parallel loops run on the threads of a pool in the caller's process.
     subgroup_sizes: sizes of a subgroup in hardware (() where lanes are the compiler's).
+    calls_c: whether kernels can call functions of C in the caller's process.
     shared_memory_bytes: memory shared by one block of a GPU's threads; 0 on CPUs.
     """
 
@@ -44,6 +45,7 @@ class CapabilityRecord:
     threads: bool = True
     subgroup_sizes: tuple[int, ...] = ()
     shared_memory_bytes: int = 0
+    calls_c: bool = False
 
     def lanes(self, scalar: ScalarType) -> int:
         """How many values of a type one preferred vector holds; at least 1."""

@@ -14,7 +14,9 @@ __all__ = ["refuse"]
 
 
 def refuse(module: Module, record: CapabilityRecord) -> None:
-    """QuadrantsUnsupportedError at the first value whose scalar type the target lacks; module of stage `kernel`."""
+    """QuadrantsUnsupportedError at the first value whose scalar type the target lacks, or at a call that it cannot make;
+    module of stage `kernel`."""
+    _refuse_functions_of_c(module, record)
     missing = [scalar.name for scalar in scalar_types if not record.has_dtype(scalar)]
     if not missing:
         return
@@ -28,6 +30,20 @@ def refuse(module: Module, record: CapabilityRecord) -> None:
                     expected=f"one of {', '.join(scalar.name for scalar in scalar_types if record.has_dtype(scalar))}",
                     hint="use another type, or another target: qd.init(arch=…)",
                 )
+
+
+def _refuse_functions_of_c(module: Module, record: CapabilityRecord) -> None:
+    for function in module.functions.values():
+        for op in walk(function.body):
+            if op.kind in ("external", "external_pure"):
+                targets = op.attribute("targets")
+                if not record.calls_c or (targets and record.name not in targets):
+                    raise QuadrantsUnsupportedError.at(
+                        _shown(op.location),
+                        f"the target {record.name} cannot call the C function {op.attribute('symbol')}",
+                        expected=f"one of {', '.join(targets)}" if targets else "a CPU",
+                        hint="write it as a Python function, or use another target: qd.init(arch=…)",
+                    )
 
 
 def _values(function: Function) -> Iterator[tuple[Type, Location | None]]:

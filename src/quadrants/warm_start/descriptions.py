@@ -83,6 +83,11 @@ class Describer:
             return "numpy scalar", value.dtype.str, value.tobytes()
         if protocol.is_array(value):
             return self._array(value, strict)
+        external = protocol.external(value)
+        if external is not None:
+            if getattr(external, "library", None) is None:
+                raise Unstable("a C function is known by its address alone")
+            return "external", repr(external)
         plain = protocol.plain_function(value)
         if plain is not None:
             return "decorated", _name_of(type(value)), self.describe(plain)

@@ -21,6 +21,7 @@ from quadrants.targets.llvm import (
     emit_cast,
     emit_control,
     emit_effects,
+    emit_external,
     emit_functions,
     emit_interleave,
     emit_lane_memory,
@@ -38,6 +39,7 @@ for _part in (emit_arithmetic, emit_cast):
 for _part in (
     emit_memory,
     emit_effects,
+    emit_external,
     emit_control,
     emit_parallel,
     emit_temporary,
@@ -168,7 +170,17 @@ def _effects(program: Program, ops: list[Op], callees: list[str], circular: bool
     returns = not circular and "while" not in kinds and all("willreturn" in word for word in words)
     writes = any(
         op.kind
-        in ("update", "lane_update", "lane_store", "deinterleave", "compare_exchange", "print", "check", "random")
+        in (
+            "update",
+            "lane_update",
+            "lane_store",
+            "deinterleave",
+            "compare_exchange",
+            "print",
+            "check",
+            "random",
+            "external",
+        )
         or (op.kind == "store" and not op.operands[1].type.is_slot)
         or (op.kind == "store" and not isinstance(op.operands[1].owner, Op))
         for op in ops

@@ -21,6 +21,7 @@ RECORD = CapabilityRecord(
     float_atomics=frozenset(scalar.name for scalar in scalar_types if scalar.is_float),
     fused_multiply_add=False,
     threads=False,
+    calls_c=True,
 )
 
 

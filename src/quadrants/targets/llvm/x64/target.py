@@ -66,6 +66,7 @@ def record(machine: optimise.Machine | None = None) -> CapabilityRecord:
         maximum_vector_bits=widest,
         vector_registers=32 if widest == 512 else 16,
         fused_multiply_add="+fma" in features,
+        calls_c=True,
         fast_gather=widest == 512 and not _is_slow_at_gathers(machine.processor),
         native_scatter=widest == 512 and not _is_slow_at_gathers(machine.processor),
     )
