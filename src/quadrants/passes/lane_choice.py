@@ -28,6 +28,8 @@ _LARGEST_UNASKED = 400
 _WORTH_A_GATHER = 6
 # Operations that calls make on lanes for each access to memory, from which on lanes pay.
 _WORTH_AN_ACCESS = 2
+# Operations that keep numbers growing evenly.
+_EVEN = frozenset({"add", "sub", "cast"})
 # Operations of a body whose values fit in registers twice.
 _FEW = 64
 # Loops within of at most so many iterations are not worth vectors of their own.
@@ -103,27 +105,38 @@ def _width(vector_bits: int, shape: _Shape) -> int:
 
 
 def _of_loop(loop: Op, facts: Uniformity, callees: Callees, copies: Sequence[Copy]) -> _Shape:
-    shape = _Shape(loop.regions[0], facts, callees, {}, bool(loop.attribute("reductions")), copies)
+    counter = loop.regions[0].arguments[loop.attribute("rank") - 1]
+    reduces = bool(loop.attribute("reductions"))
+    shape = _Shape(loop.regions[0], facts, callees, {}, {counter}, reduces, copies)
     if shape.length + shape.length_of_calls > _LARGEST:
         shape.refuse(f"its body has {shape.length + shape.length_of_calls} operations", loop)
     return shape
 
 
+def _near(array: Value, count: int) -> int:
+    """The axis whose neighbours are neighbours in memory, of an array indexed by so many numbers."""
+    type_ = array.type
+    assert type(type_) is ArrayType
+    return count - 1 - (len(type_.trailing) if type_.layout == "S" else 0)
+
+
 class _Shape:
     """What a loop's body looks like, or that of a function which it calls. `known`: the functions looked at so far;
-    None: one that is being looked at."""
+    None: one that is being looked at. `even`: numbers that grow evenly from lane to lane."""
 
     def __init__(
         self,
         body: Block,
         facts: Uniformity,
         callees: Callees,
-        known: dict[tuple[str, Varying], _Shape | None],
+        known: dict[tuple[str, Varying, Varying], _Shape | None],
+        even: set[Value],
         reduces: bool = False,
         copies: Sequence[Copy] = (),
     ) -> None:
         self._copies = {copy.array: copy for copy in copies}
         self.facts = facts
+        self.even = even
         self._callees = callees
         self._known = known
         self.obstacle: str | None = None
@@ -197,6 +210,9 @@ class _Shape:
                 inner = inner or most is None or most > _SHORT
             elif op.kind in ("load", "store", "update"):
                 self._access(op, in_long_loop)
+            elif op.kind in _EVEN and not self.even.isdisjoint(op.operands):
+                if not any(operand in self.facts.varying and operand not in self.even for operand in op.operands):
+                    self.even.add(op.results[0])
             self.work += bool(OPS[op.kind].elementwise) and op.results[0] in self.facts.varying
             if op.results and op.results[0] in self.facts.varying and scalar_of(op.results[0].type).is_float:
                 self.bits = max(self.bits, scalar_of(op.results[0].type).bits)
@@ -235,13 +251,16 @@ class _Shape:
         name, varying = callee_of(op), self.facts.arguments_vary(op)
         if self._callees.is_shared(op, varying):
             return None
-        key = name, varying
+        even = tuple([operand in self.even for operand in op.operands])
+        key = name, varying, even
         if key in self._known:
             return self._known[key]
         self._known[key] = None
         facts = self._callees.facts(name, varying)
         assert facts is not None
-        found = self._known[key] = _Shape(self._callees.function(name).body, facts, self._callees, self._known)
+        body = self._callees.function(name).body
+        own = {value for value, grows in zip(body.arguments, even) if grows}
+        found = self._known[key] = _Shape(body, facts, self._callees, self._known, own)
         if self._callees.returns_early(name):
             found.refuse(f"{name} returns from within", op)
         self.length_of_calls += found.length + found.length_of_calls
@@ -251,9 +270,7 @@ class _Shape:
         """Whether lanes reach elements that are no neighbours."""
         array, *indices = op.operands[0 if op.kind == "load" else 1 :]
         varying = [index in self.facts.varying for index in indices]
-        type_ = array.type
-        assert type(type_) is ArrayType
-        near = len(indices) - 1 - (len(type_.trailing) if type_.layout == "S" else 0)
+        near = _near(array, len(indices))
         return (
             array not in self.facts.slots and any(varying) and varying != [axis == near for axis in range(len(varying))]
         )
@@ -273,12 +290,11 @@ class _Shape:
         return work, gathers
 
     def _is_gather(self, op: Op) -> bool:
-        array = op.operands[0]
-        return (
-            array not in self.facts.slots
-            and array not in self._copies
-            and any(index in self.facts.varying for index in op.operands[1:])
-        )
+        """Whether lanes load elements that are no neighbours for sure."""
+        array, *indices = op.operands
+        if array in self.facts.slots or array in self._copies or self.facts.varying.isdisjoint(indices):
+            return False
+        return self._is_apart(op) or indices[_near(array, len(indices))] not in self.even
 
     def _access(self, op: Op, in_long_loop: bool) -> None:
         array = op.operands[0 if op.kind == "load" else 1]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from quadrants import knobs
 from quadrants.ir.nodes import STAGES, Module
 from quadrants.passes import (
+    argument_bounds,
     check_bounds,
     cost,
     cse,
@@ -146,6 +147,13 @@ PIPELINE: tuple[Pass, ...] = (
         wanted=lambda options: not options.debug,  # there each sum is checked
     ),
     Pass(
+        "argument_bounds",
+        argument_bounds.run,
+        "tasks",
+        "functions whose callers count from the start do so, too",
+        keeps_effects=True,
+    ),
+    Pass(
         "check_bounds",
         check_bounds.run,
         "tasks",
@@ -231,6 +239,7 @@ CONSTRAINTS: tuple[Constraint, ...] = (
     Constraint("widen_sums", "cut_loops", "the loop within a block is the one to be cut"),
     Constraint("parallelise", "cut_loops", "pieces of a loop are looked at as one"),
     Constraint("drop_atomics", "cut_loops", "no piece of a loop tells what the others do"),
+    Constraint("argument_bounds", "wrap_indices", "what callers pass shows that indices of functions are not negative"),
     Constraint("cut_loops", "wrap_indices", "a select hides that an index is the counter less a constant"),
     Constraint("check_bounds", "wrap_indices", "the message shows the index that the user wrote"),
     Constraint("wrap_indices", "gather_once", "the loop that gathers takes indices as they are"),

@@ -8,6 +8,7 @@ from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Block, Function, Module, Op, Value
 from quadrants.ir.types import ArrayType, shape_of
 from quadrants.passes.affine import Form, Forms
+from quadrants.passes.argument_bounds import learn_bounds
 from quadrants.passes.context import PassContext
 from quadrants.passes.facts import Facts
 from quadrants.passes.fold import number_of
@@ -55,6 +56,7 @@ class _Unwrapper:
         self.made: dict[tuple[Value, int, Value], Value] = {}
         self.forms = Forms(Nest(function))
         self.facts = Facts(self.forms)
+        learn_bounds(self.facts, self.forms, function)
 
     def block(self, block: Block) -> None:
         """Treats a block; what an `if` that leaves teaches holds for the rest of it."""
