@@ -105,7 +105,8 @@ def _width(vector_bits: int, shape: _Shape) -> int:
 
 
 def _of_loop(loop: Op, facts: Uniformity, callees: Callees, copies: Sequence[Copy]) -> _Shape:
-    counter = loop.regions[0].arguments[loop.attribute("rank") - 1]
+    rank: int = loop.attribute("rank")
+    counter = loop.regions[0].arguments[rank - 1]
     reduces = bool(loop.attribute("reductions"))
     shape = _Shape(loop.regions[0], facts, callees, {}, {counter}, reduces, copies)
     if shape.length + shape.length_of_calls > _LARGEST:
