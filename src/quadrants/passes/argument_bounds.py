@@ -41,7 +41,8 @@ def run(module: Module, context: PassContext) -> None:
 
 def learn_bounds(facts: Facts, forms: Forms, function: Function) -> None:
     """Takes the bounds of a function's parameters to hold."""
-    for position, bound in function.attributes.get("lower_bounds", ()):
+    known: tuple[tuple[int, int], ...] = function.attributes.get("lower_bounds", ())
+    for position, bound in known:
         facts.learn(forms.of(function.parameters[position]).shifted(-bound))
 
 
