@@ -101,10 +101,6 @@ class Program:
         self.binding: launch.Binding | None = None
         self.fill_template()
 
-    @property
-    def live_numbers(self) -> bool:
-        return any(isinstance(source, LiveNumber) for source in self.captured)
-
     def load(self, objects: Sequence[tuple[str, bytes]], entry: str, externals: Sequence[str]) -> None:
         """Loads objects (shared ones once a process) and takes the entry's address. `externals`: symbols that none of
         them defines."""

@@ -24,10 +24,12 @@ from quadrants.runtime.launch import (
     Guard,
     IdentityArgument,
     IntegerArgument,
+    Member,
     NativeKernel,
     ResultSpec,
     ScalarArgument,
     StorageArgument,
+    TupleArgument,
 )
 from quadrants.runtime.loader import Library
 from quadrants.runtime.native_text import Module
@@ -249,6 +251,39 @@ def test_identities(make) -> None:
     kernel = make([IdentityArgument(value), IdentityArgument(None)])
     assert not is_slow(kernel(value, None))
     assert is_slow(kernel(object(), None)) and is_slow(kernel(value, value))
+
+
+def test_members_of_dictionaries_and_cells(make) -> None:
+    value: object = 2.5
+
+    def closure() -> object:
+        return value
+
+    assert closure.__closure__ is not None
+    names = {"n": 7}
+    members = [Member(IntegerArgument(8), names, "n"), Member(FloatArgument(16), closure.__closure__[0])]
+    kernel = make([FloatArgument(0)], members=members)
+    assert kernel(1.0)[:24] == struct.pack("dqd", 1.0, 7, 2.5)
+    names["n"], value = -8, 3.5
+    assert kernel(1.0)[:24] == struct.pack("dqd", 1.0, -8, 3.5)
+    names["n"] = "text"  # type: ignore[assignment]
+    assert is_slow(kernel(1.0))
+    del names["n"]
+    assert is_slow(kernel(1.0))
+    names["n"] = 1
+    assert not is_slow(kernel(1.0))
+
+
+def test_members_of_arguments(make) -> None:
+    array, holder = np.arange(3.0), object()
+    fixed = make([IdentityArgument(holder)], members=[Member(ArrayArgument(0, F64, 1), array, is_fixed=True)])
+    assert fixed(holder)[:24] == described(array) and is_slow(fixed(object()))
+    members = [Member(ArrayArgument(0, F64, 1, written=True), 1, 0), Member(ArrayArgument(24, F64, 1), 1, 1)]
+    pair = make([IntegerArgument(48), TupleArgument(2)], members=members)
+    other = np.ones(4)
+    assert pair(5, (array, other))[:56] == described(array) + described(other) + struct.pack("q", 5)
+    for unfit in ((array, array[1:]), (array,), (array, other, other), [array, other], (array, 1.0)):
+        assert is_slow(pair(5, unfit))
 
 
 def test_an_unfit_binding_is_refused(make) -> None:

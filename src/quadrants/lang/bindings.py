@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from quadrants.frontend import protocol
 from quadrants.frontend.arguments import Argument, as_numpy
-from quadrants.frontend.guards import ABSENT, ContentGuard, Guard
+from quadrants.frontend.guards import ABSENT, ContentGuard, Guard, LiveNumber
 from quadrants.ir.types import ArrayType, MatrixType, ScalarType, u1
 from quadrants.program import Program
 from quadrants.runtime import launch
@@ -21,6 +21,9 @@ __all__ = ["install", "show_notices"]
 
 # A kernel that ran longer than this lets other Python threads run meanwhile (seconds).
 LONG_RUN = 1e-3
+# How many containers of arguments a form's launches are prepared for, one after the other: if each call comes with
+# another, knowing them by identity gains nothing.
+_MOST_CONTAINERS = 8
 
 
 def install(
@@ -35,19 +38,22 @@ def install(
     binding then. The process's first call does not wait for the launcher to be loaded: the second does that."""
     if fresh and not launch.is_loaded():
         return None
-    if not launch.is_native() or program.interpreter is not None or program.prints or program.live_numbers:
+    if not launch.is_native() or program.interpreter is not None or program.prints:
         kernel._uninstall()
         return None
     if any(isinstance(guard, ContentGuard) and guard.words() is None for guard in program.guards):
         kernel._uninstall()
         return None
-    specs = _specs(program, described)
-    if specs is None:
+    plan = _Plan(program)
+    if kernel._containers.get(program, 0) >= _MOST_CONTAINERS or not plan.take(described):
+        kernel._uninstall()
         return None
+    if plan.has_containers:
+        kernel._containers[program] = kernel._containers.get(program, 0) + 1
     binding = launch.Binding(
         program.entry,
         program.template,
-        specs,
+        plan.specs,
         [launched for guard in program.guards for launched in _guard(guard)],
         _result(program),
         [name for name, _ in described],
@@ -57,13 +63,15 @@ def install(
         check_overlap=not program.may_alias,
         ranges=_ranges(program),
         watch=watch,
+        members=plan.members,
     )
     from quadrants.lang.kernel import FAST_FORMS
 
     recent = [
         (known, old)
         for known, old in kernel._recent
-        if not _is_replaced(known, old.watch, program, watch) and all(guard.holds() for guard in known.guards)
+        if not (_is_replaced(known, old.watch, program, watch) and _same_objects(old, binding))
+        and all(guard.holds() for guard in known.guards)
     ]
     if not _same_result(program, recent):
         recent = []
@@ -80,26 +88,109 @@ def _is_replaced(known: Program, old: launch.Watch | None, program: Program, wat
     return old is None or watch is None or old.low == watch.low
 
 
+def _same_objects(old: launch.Binding, new: launch.Binding) -> bool:
+    """Whether two bindings know the same arguments by identity."""
+    mine, other = (
+        [spec.value for spec in binding.arguments if isinstance(spec, launch.IdentityArgument)]
+        for binding in (old, new)
+    )
+    return len(mine) == len(other) and all(one is another for one, another in zip(mine, other))
+
+
 def _same_result(program: Program, recent: list[tuple[Program, Any]]) -> bool:
     """Results that Python unpacks are those of the last program: forms of different results are not mixed."""
     return all(known.frame == program.frame for known, _ in recent) or not program.frame.result_types
 
 
-def _specs(program: Program, described: list[tuple[str, Argument]]) -> list[launch.ArgumentSpec] | None:
-    specs: list[launch.ArgumentSpec] = []
-    position = 0
-    for _, argument in described:
-        if argument.kind == "static":
-            specs.append(launch.IdentityArgument(argument.value))
-            continue
-        if argument.kind == "sequence":
-            return None
-        spec = _array(program, argument, position) if argument.kind == "array" else _number(program, argument, position)
-        if spec is None:
-            return None
-        specs.append(spec)
-        position += 1
-    return specs
+class _Plan:
+    """What the launcher has to fill in: by argument, and the members of tuples and dataclasses that are arguments, and
+    captured numbers that change."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.specs: list[launch.ArgumentSpec] = []
+        self.members: list[launch.Member] = []
+        self.has_containers = False
+        self.position = 0
+
+    def take(self, described: list[tuple[str, Argument]]) -> bool:
+        """Plans for all parameters; False if the tables cannot say what one needs."""
+        for _, argument in described:
+            if argument.kind == "static":
+                self.specs.append(launch.IdentityArgument(argument.value))
+                continue
+            if argument.kind == "sequence":
+                if not (self._tuple(argument) if _is_flat(argument) else self._identity(argument)):
+                    return False
+                continue
+            spec = self._leaf(argument)
+            if spec is None:
+                return False
+            self.specs.append(spec)
+        self._live_numbers()
+        return True
+
+    def _leaf(self, argument: Argument) -> launch.ArgumentSpec | None:
+        position, self.position = self.position, self.position + 1
+        make = _array if argument.kind == "array" else _number
+        return make(self.program, argument, position)
+
+    def _tuple(self, argument: Argument) -> bool:
+        """Any tuple with such items."""
+        number = len(self.specs)
+        self.specs.append(launch.TupleArgument(len(argument.children)))
+        for key, child in enumerate(argument.children):
+            spec = self._leaf(child)
+            if spec is None:
+                return False
+            self.members.append(launch.Member(spec, number, key))
+        return True
+
+    def _identity(self, argument: Argument) -> bool:
+        self.specs.append(launch.IdentityArgument(argument.value))
+        self.has_containers = True
+        return self._container(argument)
+
+    def _container(self, argument: Argument) -> bool:
+        """The parts of a container that is known by identity; those that may be assigned anew are looked up."""
+        value = argument.value
+        is_fixed = isinstance(value, tuple) or type(value).__dataclass_params__.frozen
+        members = None if is_fixed else getattr(value, "__dict__", None)
+        if not is_fixed and type(members) is not dict:
+            return False
+        names = argument.names or ("",) * len(argument.children)
+        for name, child, part in zip(names, argument.children, _parts(argument)):
+            if child.kind in ("static", "sequence"):
+                if not is_fixed:
+                    self.members.append(launch.Member(launch.IdentityArgument(part), members, name))
+                if child.kind == "sequence" and not self._container(child):
+                    return False
+                continue
+            spec = self._leaf(child)
+            if spec is None:
+                return False
+            self.members.append(
+                launch.Member(spec, part, None, True) if is_fixed else launch.Member(spec, members, name)
+            )
+        return True
+
+    def _live_numbers(self) -> None:
+        frame = self.program.frame
+        first = len(frame.parameters) - len(self.program.captured)
+        for source, offset in zip(self.program.captured, frame.parameters[first:]):
+            if isinstance(source, LiveNumber):
+                spec = launch.FloatArgument(offset) if source.kind is float else launch.IntegerArgument(offset)
+                self.members.append(launch.Member(spec, source.container, source.key))
+
+
+def _is_flat(argument: Argument) -> bool:
+    """Whether an argument is a plain tuple of what is a parameter each."""
+    return type(argument.value) is tuple and all(child.kind in ("value", "array") for child in argument.children)
+
+
+def _parts(argument: Argument) -> list[Any]:
+    value = argument.value
+    return [getattr(value, name) for name in argument.names] if argument.names else list(value)
 
 
 def _array(program: Program, argument: Argument, position: int) -> launch.ArgumentSpec | None:

@@ -60,6 +60,7 @@ class Kernel(launch.NativeKernel):
         }
         self._programs: dict[Any, list[Program]] = {}
         self._live_numbers: set[Any] = set()
+        self._containers: weakref.WeakKeyDictionary[Program, int] = weakref.WeakKeyDictionary()
         self._recent: list[tuple[Program, Any]] = []
         self._last: Program | None = None
         self._messages: dict[int, Any] = {}
@@ -109,7 +110,9 @@ class Kernel(launch.NativeKernel):
             settled = tuner.settle(turn, seconds)
         if settled is not None:
             self._last, watch = settled
-            turn.bucket.binding = bindings.install(self, self._last, described, seconds, fresh, watch)
+            binding = bindings.install(self, self._last, described, seconds, fresh, watch)
+            if binding is not None:
+                turn.bucket.installed(binding)
         return chosen.unpack(frame)
 
     def _bind(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> dict[str, Any]:

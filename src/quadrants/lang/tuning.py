@@ -28,6 +28,7 @@ SHORTEST_RUN = 50e-6
 # Seconds that a kernel has to run before variants are tried; for variants to compile, a multiple of what that costs.
 SHORTEST_WATCH = 0.05
 WATCH_FOR_COMPILE = 10.0
+_MOST_BINDINGS = 4
 
 
 class Variant(Record):
@@ -56,7 +57,7 @@ class _Bucket:
         self.is_about_threads = False
         self.winner: Variant | None = None
         self.times: dict[str, float] = {}
-        self.binding: Binding | None = None
+        self.bindings: list[Binding] = []  # several where arguments are known by identity
 
     @property
     def low(self) -> int:
@@ -66,13 +67,22 @@ class _Bucket:
     def high(self) -> int:
         return 1 << (2 * self.number)
 
-    def take_watched(self) -> None:
-        """Takes over what the launcher counted. From now on it asks Python each time, until another binding is installed."""
-        if self.binding is not None and self.binding.block is not None and self.winner is None:
-            block = self.binding.block
+    def take_watched(self, seconds: float) -> None:
+        """Takes over what the launcher counted. When so many seconds are reached, it asks Python each time, until other
+        bindings are installed."""
+        if self.winner is not None:
+            return
+        blocks = [binding.block for binding in self.bindings if binding.block is not None]
+        for block in blocks:
             self.spent, self.runs = self.spent + block.spent * 1e-9, self.runs + block.runs
-            block.limit = block.spent = 1
-        self.binding = None
+            block.spent = block.runs = 0
+        left = int((seconds - self.spent) * 1e9)
+        for block in blocks:
+            block.limit, block.spent = max(left, 1), int(left < 1)
+
+    def installed(self, binding: Binding) -> None:
+        """Notes who launches from now on."""
+        self.bindings = [*self.bindings, binding][-_MOST_BINDINGS:]
 
 
 class Turn:
@@ -128,7 +138,7 @@ class Tuner:
         bucket = self.buckets.get(number)
         if bucket is None:
             bucket = self.buckets[number] = self._begun(number)
-        bucket.take_watched()
+        bucket.take_watched(self._watch_seconds())
         if bucket.winner is None and bucket.contest is None and bucket.spent >= self._watch_seconds():
             self._begin_contest(bucket)
         variant = self._variant(bucket)

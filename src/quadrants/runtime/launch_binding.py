@@ -16,7 +16,14 @@ import numpy as np
 
 from quadrants.records import Record
 from quadrants.runtime.launch_probe import dtype_word, slot_offset
-from quadrants.runtime.launch_records import ArgumentRecord, BlockRecord, GuardGroup, GuardRecord, WordGuard
+from quadrants.runtime.launch_records import (
+    ArgumentRecord,
+    BlockRecord,
+    GuardGroup,
+    GuardRecord,
+    MemberRecord,
+    WordGuard,
+)
 
 __all__ = [
     "ABSENT",
@@ -29,9 +36,11 @@ __all__ = [
     "Guard",
     "IdentityArgument",
     "IntegerArgument",
+    "Member",
     "ResultSpec",
     "ScalarArgument",
     "StorageArgument",
+    "TupleArgument",
     "Watch",
     "WordsGuard",
 ]
@@ -112,6 +121,12 @@ class IdentityArgument(Record):
     value: object
 
 
+class TupleArgument(Record):
+    """A tuple (not of a subclass) of so many items, each of which is a `Member`."""
+
+    length: int
+
+
 ArgumentSpec: TypeAlias = (
     ArrayArgument
     | FloatArgument
@@ -120,7 +135,18 @@ ArgumentSpec: TypeAlias = (
     | ScalarArgument
     | StorageArgument
     | IdentityArgument
+    | TupleArgument
 )
+
+
+class Member(Record):
+    """A parameter that is no argument itself: what `place[key]` of a dictionary, or a cell (`key` None), holds at each
+    launch; the object `place` itself, if it `is_fixed`; item number `key` of the tuple that is argument number `place`."""
+
+    spec: ArgumentSpec
+    place: Any
+    key: str | int | None = None
+    is_fixed: bool = False
 
 
 class Guard(Record):
@@ -182,6 +208,7 @@ class Binding:
         "guards",
         "keep_alive",
         "keywords",
+        "members",
         "ranges",
         "release_gil",
         "result",
@@ -203,6 +230,7 @@ class Binding:
         check_overlap: bool = True,
         ranges: Sequence[tuple[int, int, bool]] = (),
         watch: Watch | None = None,
+        members: Sequence[Member] = (),
     ) -> None:
         if len(keywords) != len(arguments):
             raise ValueError(f"{len(arguments)} arguments need as many names, got {len(keywords)}")
@@ -215,10 +243,15 @@ class Binding:
         self.defaults = tuple(defaults)
         self.release_gil = release_gil
         self.keep_alive = keep_alive
-        self.ranges = tuple(ranges) if check_overlap and any(_is_written(spec) for spec in arguments) else ()
+        self.members = tuple(members)
+        self.ranges = tuple(ranges) if check_overlap and any(map(_is_written, self.specs())) else ()
         self.watch = watch
         self.block: BlockRecord | None = None
         self.tables: list[Any] = [check_overlap]
+
+    def specs(self) -> list[ArgumentSpec]:
+        """What goes into the frame, in the order in which it is filled in."""
+        return [*self.arguments, *[member.spec for member in self.members]]
 
     def pack(self, symbols: Mapping[str, int], cell_content: int) -> int:
         """Build the tables, once, and give the address of the block; `symbols` are those of the launcher."""
@@ -242,7 +275,7 @@ class _Packer:
         kernel_bytes = len(binding.frame_template)
         self.intervals_at = -(-max(kernel_bytes, 1) // 16) * 16  # never 0, which stands for no interval
         self.covered: list[tuple[int, int]] = []
-        memory = [spec for spec in binding.arguments if isinstance(spec, (ArrayArgument, StorageArgument))]
+        memory = [spec for spec in binding.specs() if isinstance(spec, (ArrayArgument, StorageArgument))]
         checked = bool(self.keep[0]) and any(spec.written for spec in memory)
         self.fixed_count = len(binding.ranges) if checked else 0
         self.interval_count = self.fixed_count + len(memory) if checked else 0
@@ -252,8 +285,10 @@ class _Packer:
     def block(self) -> BlockRecord:
         binding = self.binding
         records = self.array(ArgumentRecord, [self.argument(spec) for spec in binding.arguments])
+        members = [self.member(member) for member in binding.members]
         groups, words = self.guards()
         block = BlockRecord()
+        block.member_count, block.members = len(members), self.array(MemberRecord, members)
         block.owner = id(binding)
         block.entry = binding.entry
         block.argument_count = len(binding.arguments)
@@ -309,7 +344,7 @@ class _Packer:
             return
         ranges = self.binding.ranges
         block.fixed = self.pointers([word for start, size, _ in ranges for word in (start, start + size)])
-        memory = [spec for spec in self.binding.arguments if isinstance(spec, (ArrayArgument, StorageArgument))]
+        memory = [spec for spec in self.binding.specs() if isinstance(spec, (ArrayArgument, StorageArgument))]
         written = [written for _, _, written in ranges] + [spec.written for spec in memory]
         block.written = self.pointers([int(flag) for flag in written])
         block.order = self.pointers(list(range(self.interval_count)))
@@ -318,7 +353,7 @@ class _Packer:
         watch = self.binding.watch
         if watch is None:
             return
-        memory = [spec for spec in self.binding.arguments if isinstance(spec, (ArrayArgument, StorageArgument))]
+        memory = [spec for spec in self.binding.specs() if isinstance(spec, (ArrayArgument, StorageArgument))]
         block.watched, block.threads, block.limit = 1, watch.threads, watch.limit
         block.size_low, block.size_high = watch.low, watch.high
         block.size_count = len(memory)
@@ -347,6 +382,22 @@ class _Packer:
         record = ArgumentRecord()
         name = _PACKERS[type(spec)](self, spec, record)
         record.handler = self.symbols[f"qd_bind_{name}"]
+        return record
+
+    def member(self, member: Member) -> MemberRecord:
+        record = MemberRecord()
+        record.argument = self.argument(member.spec)
+        self.keep.append(member.place)
+        if member.is_fixed:
+            record.way, record.source = 0, id(member.place)
+        elif member.key is None:
+            record.way, record.source = 2, id(member.place) + self.cell_content
+        elif isinstance(member.key, int):
+            record.way, record.source, record.key = 3, member.place, member.key
+        else:
+            key = sys.intern(member.key)
+            self.keep.append(key)
+            record.way, record.source, record.key = 1, id(member.place), id(key)
         return record
 
     def slot(self, record: ArgumentRecord, offset: int, size: int) -> None:
@@ -417,6 +468,10 @@ class _Packer:
         record.identity = id(spec.value)
         return "identity"
 
+    def tuple_argument(self, spec: TupleArgument, record: ArgumentRecord) -> str:
+        record.bytes = spec.length
+        return "tuple"
+
 
 _PACKERS: dict[type, Callable[[_Packer, Any, ArgumentRecord], str]] = {
     ArrayArgument: _Packer.array_argument,
@@ -426,4 +481,5 @@ _PACKERS: dict[type, Callable[[_Packer, Any, ArgumentRecord], str]] = {
     ScalarArgument: _Packer.scalar_argument,
     StorageArgument: _Packer.storage_argument,
     IdentityArgument: _Packer.identity_argument,
+    TupleArgument: _Packer.tuple_argument,
 }

@@ -15,6 +15,7 @@ from quadrants.runtime.launch_records import (
     GuardGroup,
     GuardRecord,
     KernelObject,
+    MemberRecord,
     WordGuard,
 )
 from quadrants.runtime.native_text import Function, Module, Record, Value
@@ -25,7 +26,7 @@ __all__ = ["ARGUMENT_HANDLERS", "LARGEST_STACK_FRAME", "NAMES", "RESULTS", "buil
 
 LARGEST_STACK_FRAME = 64 << 10
 NAMES = {"qd_name_slow": "_slow_call", "qd_name_failed": "_failed", "qd_name_unpack": "_unpack"}
-ARGUMENT_HANDLERS = ("array", "float", "integer", "boolean", "scalar", "storage", "identity")
+ARGUMENT_HANDLERS = ("array", "float", "integer", "boolean", "scalar", "storage", "identity", "tuple")
 RESULTS = {
     "i8": ("i8", "sext", "PyLong_FromLongLong"),
     "i16": ("i16", "sext", "PyLong_FromLongLong"),
@@ -55,9 +56,11 @@ def build(module: Module, facts: Facts) -> None:
     _build_scalar(module, facts)
     _build_storage(module, facts)
     _build_identity(module)
+    _build_tuple(module)
     _build_results(module)
     _build_guards(module, facts)
     _build_arrange(module, facts)
+    _build_members(module)
     _build_overlap(module)
     _build_size_fits(module)
     _build_watched(module)
@@ -257,6 +260,13 @@ def _build_identity(module: Module) -> None:
     f.give(item.is_equal(record.get("identity")))
 
 
+def _build_tuple(module: Module) -> None:
+    """A tuple of so many items, which the members look at."""
+    f, record, item, _ = _handler(module, "tuple")
+    f.give_if(_is_type(f, item, "PyTuple_Type").is_equal(0), 0)
+    f.give(f.call("PyTuple_Size", "i64", item).is_equal(record.get("bytes")))
+
+
 # ------------------------------------------------------------------------------------------------------------ results
 
 
@@ -354,6 +364,30 @@ def _build_arrange(module: Module, facts: Facts) -> None:
             default = f.load("ptr", defaults, index * 8)
             f.give_if(default.is_equal(None), 0)
             f.store("ptr", default, slot)
+    f.give(f.constant("i1", 1))
+
+
+def _build_members(module: Module) -> None:
+    """qd_members(block, objects, frame): fill in the parameters that come from within the arguments, or from elsewhere;
+    false if one does not fit."""
+    f = module.function("qd_members", "i1", "ptr block", "ptr objects", "ptr frame", exported=False)
+    block_at, objects, frame = f.parameters
+    block = Record(f, block_at, BlockRecord)
+    members = block.get("members")
+    with f.count(block.get("member_count")) as index:
+        member = Record(f, f.offset(members, index * ctypes.sizeof(MemberRecord)), MemberRecord)
+        way, source = member.get("way"), member.get("source")
+        item = f.variable("ptr", source)
+        with f.when(way.is_equal(1)):
+            item.value = f.call("PyDict_GetItemWithError", "ptr", source, member.get("key"))
+        with f.when(way.is_equal(2)):
+            item.value = f.load("ptr", source)
+        with f.when(way.is_equal(3)):
+            container = f.load("ptr", objects, source.converted("ptrtoint", "i64") * 8)
+            item.value = f.call("PyTuple_GetItem", "ptr", container, member.get("key").converted("ptrtoint", "i64"))
+        f.give_if(item.value.is_equal(None), 0)
+        record = member.address("argument")
+        f.give_if(f.call(f.load("ptr", record), "i1", record, item.value, frame).is_equal(0), 0)
     f.give(f.constant("i1", 1))
 
 
@@ -491,6 +525,8 @@ def _fill(f: Function, block: Record, objects: Value, frame: Value) -> Value:
         fits.value = f.call(f.load("ptr", current), "i1", current, f.load("ptr", objects, index * 8), frame)
         f.leave_if(fits.value.is_equal(0))
         record.value = f.offset(current, ctypes.sizeof(ArgumentRecord))
+    with f.when(fits.value & (block.get("member_count") > 0)):
+        fits.value = f.call("qd_members", "i1", block.base, objects, frame)
     with f.when(fits.value & (block.get("interval_count") > 1)):
         fits.value = f.call("qd_overlap", "i1", block.base, frame).is_equal(0)
     with f.when(fits.value & block.get("watched").is_not(0)):

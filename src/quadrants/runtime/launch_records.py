@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 
-__all__ = ["ArgumentRecord", "BlockRecord", "GuardGroup", "GuardRecord", "KernelObject", "WordGuard"]
+__all__ = ["ArgumentRecord", "BlockRecord", "GuardGroup", "GuardRecord", "KernelObject", "MemberRecord", "WordGuard"]
 
 _I64, _I32, _PTR = ctypes.c_int64, ctypes.c_int32, ctypes.c_void_p
 
@@ -31,6 +31,8 @@ class BlockRecord(ctypes.Structure):
         ("entry", _PTR),
         ("argument_count", _I64),
         ("arguments", _PTR),
+        ("member_count", _I64),
+        ("members", _PTR),
         ("keywords", _PTR),
         ("defaults", _PTR),
         ("frame_bytes", _I64),
@@ -87,6 +89,13 @@ class ArgumentRecord(ctypes.Structure):
         ("first_slot", _I64),
         ("second_slot", _I64),
     ]
+
+
+class MemberRecord(ctypes.Structure):
+    """A parameter that no argument gives: `way` 0: the object `source`; 1: the value of `key` in the dictionary `source`; 2:
+    what stands at the address `source`; 3: item number `key` of the tuple that is argument number `source`."""
+
+    _fields_ = [("way", _I64), ("source", _PTR), ("key", _PTR), ("argument", ArgumentRecord)]
 
 
 class GuardGroup(ctypes.Structure):
