@@ -197,3 +197,29 @@ def test_the_user_decides() -> None:
     x = np.random.default_rng(7).random(starts[-1] + 1).astype(np.float32)
     _, kernel = _run(total, 1, None, *fields(starts[:-1].copy(), starts[1:].copy(), x))
     assert "lanes within" not in kernel.report()
+
+
+def polynomial(first, last, x, out):
+    for i in range(len(out)):
+        s = 0.0
+        for k in range(first[i], last[i]):
+            y = x[k]
+            s += y * (1.0 + y * (0.5 + y * (0.25 + y * (0.125 + y * (0.0625 + y * (0.03 + y))))))
+        out[i] = s
+
+
+@pytest.mark.parametrize("arch", [knobs.Arch.reference, None], ids=["reference", "host"])
+@pytest.mark.parametrize("function", [total, polynomial], ids=lambda function: function.__name__)
+def test_ranges_that_begin_below_zero(function: Any, arch: knobs.Arch | None) -> None:
+    """Indices of NumPy arrays may count from the end; ranges across zero reach both ends."""
+    x = np.random.default_rng(3).random(50)
+    first = np.arange(ROWS) * 2 - 24
+    last = first + np.arange(ROWS)[::-1]
+    expected = np.zeros(ROWS)
+    function(first, last, x, expected)
+    knobs.current.lanes, knobs.current.arch, knobs.current.verify = 4, arch, True
+    found = np.zeros(ROWS)
+    kernel = qd.kernel(function)
+    kernel(first, last, x, found)
+    assert np.allclose(found, expected, rtol=1e-13)
+    assert "lanes within an iteration" in kernel.report()

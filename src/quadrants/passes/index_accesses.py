@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from quadrants.ir.nodes import Op, Value, walk
 from quadrants.ir.types import ArrayType, MatrixType, ScalarType, Type, i32, i64, scalar_of
-from quadrants.passes.affine import Forms
+from quadrants.passes.affine import ONE, Form, Forms
 from quadrants.passes.fold import number_of
 from quadrants.passes.memory import MemoryEffects
 from quadrants.passes.nest import Nest, highs, lows
@@ -39,6 +39,7 @@ class IndexAccesses:
         self.loop = loop
         self.nest = nest
         self.forms = Forms(nest)
+        self.counters = set(loop.regions[0].arguments[: loop.attribute("rank")])
         region = effects.block(loop.regions[0])
         parameters = set(nest.function.parameters)
         self.fixed = {array for array in region.reads if array in parameters and array not in region.writes}
@@ -103,24 +104,52 @@ class IndexAccesses:
         return [loop for loop in found if loop is not self.loop]
 
     def _is_shared(self, order: Op) -> bool:
-        """Whether iterations look at ranges that others look at, too: their bounds are not those of a row of one's own."""
-        atoms = {atom for index in order.operands[1:] for atom in self.forms.of(index).atoms()}
-        loops = self._inner_loops(atoms)
-        return bool(loops) and not any(self._is_own(loop) for loop in loops)
+        """Whether iterations look at ranges that others look at, too, and not at a row of their own."""
+        forms = [self.forms.of(index) for index in order.operands[1:]]
+        loops = self._inner_loops({atom for form in forms for atom in form.atoms()})
+        return bool(loops) and not any(map(self._is_apart, forms)) and not any(map(self._is_own, loops))
+
+    def _is_apart(self, form: Form) -> bool:
+        """Whether an index moves with the parallel iteration, and not by as much with a counter within: `i * 8 + k`."""
+        within = [atom for atom in form.atoms() if atom in self.nest.counter and atom not in self.counters]
+        for counter in self.counters & form.atoms():
+            step = form.coefficient(counter)
+            if not any(form.coefficient(atom) == step for atom in within):
+                return True
+        return False
 
     def _is_own(self, loop: Op) -> bool:
         """Whether a loop runs over a stretch that belongs to the parallel iteration: `ptr[i] .. ptr[i + 1]`."""
-        counters = set(self.loop.regions[0].arguments[: self.loop.attribute("rank")])
         for bound in (*lows(loop), *highs(loop)):
-            for atom in self.forms.of(bound).atoms():
-                op = atom.owner
-                if isinstance(op, Op) and op.kind == "load" and self.nest.defined_in(atom, self.loop):
-                    atoms = {inner for index in op.operands[1:] for inner in self.forms.of(index).atoms()}
-                    if atoms and all(
-                        inner in counters or not self.nest.defined_in(inner, self.loop) for inner in atoms
-                    ):
-                        return not atoms.isdisjoint(counters)
+            form = self.forms.of(bound)
+            for counter in self.counters & form.atoms():
+                if form.coefficient(counter) != ONE:
+                    return True
+            if any(map(self._is_of_iteration, self._loads_of(bound))):
+                return True
         return False
+
+    def _is_of_iteration(self, load: Op) -> bool:
+        """Whether a load reaches what the parallel counters alone tell."""
+        atoms = {inner for index in load.operands[1:] for inner in self.forms.of(index).atoms()}
+        moving = {atom for atom in atoms if self.nest.defined_in(atom, self.loop)}
+        return bool(moving) and moving <= self.counters
+
+    def _loads_of(self, value: Value) -> list[Op]:
+        """The loads within the loop that a value is computed from."""
+        found: list[Op] = []
+        pending, seen = [value], {value}
+        while pending:
+            op = pending.pop().owner
+            if not isinstance(op, Op) or op.regions or op not in self.nest.parent:
+                continue
+            if op.kind == "load":
+                found.append(op)
+                continue
+            new = [operand for operand in op.operands if operand not in seen]
+            seen.update(new)
+            pending += new
+        return found
 
 
 def _is_number(type_: Type) -> bool:

@@ -17,7 +17,7 @@ __all__ = ["InnerLoop", "find_inner_loops"]
 
 # Trips from which on vectors of an inner loop pay; operations for each element that is apart, below which they do not.
 _FEW_TRIPS = 8
-_WORTH_A_GATHER = 6
+_WORTH_A_GATHER = 5
 _CONTROL = frozenset({"if", "yield", "continue", "load", "constant", "dim"})
 
 
@@ -33,6 +33,7 @@ class InnerLoop:
         self.facts = Uniformity(region, list(region.arguments))
         self.work = self.neighbours = self.apart = 0
         self.bits = 32
+        self._addresses = _index_arithmetic(region)
         for op in walk(region):
             self._count(op, forms)
 
@@ -43,7 +44,7 @@ class InnerLoop:
                     self.neighbours += 1
                 else:
                     self.apart += 1
-        elif OPS[op.kind].elementwise and op.results[0] in self.facts.varying:
+        elif OPS[op.kind].elementwise and op.results[0] in self.facts.varying and op not in self._addresses:
             self.work += 1
         if op.results and op.results[0] in self.facts.varying and scalar_of(op.results[0].type).is_float:
             self.bits = max(self.bits, scalar_of(op.results[0].type).bits)
@@ -72,6 +73,19 @@ class InnerLoop:
     def pays(self) -> bool:
         """Whether lanes pay, though some elements may be apart."""
         return self.neighbours > 0 and self.work >= _WORTH_A_GATHER * self.apart
+
+
+def _index_arithmetic(region: Block) -> set[Op]:
+    """The operations in a loop's region that compute indices of its loads."""
+    inside = set(walk(region))
+    pending = [index for op in inside if op.kind == "load" for index in op.operands[1:]]
+    found: set[Op] = set()
+    while pending:
+        op = pending.pop().owner
+        if isinstance(op, Op) and op in inside and op not in found and op.kind != "load":
+            found.add(op)
+            pending += op.operands
+    return found
 
 
 def find_inner_loops(parallel: Op, nest: Nest, forms: Forms) -> list[InnerLoop]:

@@ -7,15 +7,20 @@ from __future__ import annotations
 from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Block, Function, Module, Op, Value
 from quadrants.ir.types import ArrayType, shape_of
-from quadrants.passes.affine import Form, Forms
+from quadrants.passes.affine import ZERO, Form, Forms
 from quadrants.passes.argument_bounds import learn_bounds
 from quadrants.passes.context import PassContext
 from quadrants.passes.facts import Facts
 from quadrants.passes.fold import number_of
 from quadrants.passes.memory import ARRAY_POSITION, MATRIX_INDICES
 from quadrants.passes.nest import Nest
+from quadrants.passes.signed_ranges import axes_by_counter, by_sign, cut_at_zero
+from quadrants.passes.structure import count_ops
 
 __all__ = ["run"]
+
+# Operations of a loop's body up to which it is written twice, to save what a loop around it costs.
+_SMALL = 12
 
 
 def run(module: Module, context: PassContext) -> None:
@@ -57,6 +62,8 @@ class _Unwrapper:
         self.forms = Forms(Nest(function))
         self.facts = Facts(self.forms)
         learn_bounds(self.facts, self.forms, function)
+        self.pieces: set[Op] = set()
+        self.from_zero: set[Op] = set()
 
     def block(self, block: Block) -> None:
         """Treats a block; what an `if` that leaves teaches holds for the rest of it."""
@@ -71,7 +78,11 @@ class _Unwrapper:
                 if not _is_static(op):
                     self._element(op, out)
             elif kind == "for":
-                self._loop(op)
+                op = self._cut(op, out)
+                if op.kind == "if":
+                    self.facts.branch(op, self.block)
+                else:
+                    self._loop(op)
             elif kind == "if":
                 self.facts.branch(op, self.block)
             elif op.regions:
@@ -86,8 +97,30 @@ class _Unwrapper:
     def _loop(self, loop: Op) -> None:
         mark = self.facts.mark()
         self.facts.enter(loop)
+        if loop in self.from_zero:
+            self.facts.learn(self.forms.of(loop.regions[0].arguments[0]))
         self.block(loop.regions[0])
         self.facts.forget(mark)
+
+    def _cut(self, loop: Op, out: list[Op]) -> Op:
+        """Treats the range of a loop that may begin below zero, with the counter an index by itself: small loops come in two
+        forms, others run in two parts. Gives what stands in the loop's place."""
+        axes = axes_by_counter(loop) if loop not in self.pieces else []
+        low = self.forms.of(loop.operands[0]) if axes else ZERO
+        if not axes or low.constant is not None or self.facts.holds(low) or not self.context.permit():
+            return loop
+        if count_ops(loop.regions[0]) <= _SMALL:
+            choice, other = by_sign(loop, self._zero(), out)
+            self.pieces |= {loop, other}
+            self.from_zero.add(loop)
+            return choice
+        self.made.update(cut_at_zero(loop, axes, self._size, out, self.forms.nest))
+        inner = loop.regions[0].ops[-2]
+        self.pieces |= {loop, inner}
+        self.forms.learn_loop(loop)
+        self.forms.learn_loop(inner)
+        self.context.count("ranges cut at zero")
+        return loop
 
     def _access(self, op: Op, out: list[Op]) -> None:
         """Makes the indices of one access count from the start."""
