@@ -14,9 +14,11 @@ import pytest
 from quadrants.ir import evaluate as ev
 from quadrants.ir.interpret import interpret
 from quadrants.ir.nodes import Module
-from quadrants.ir.text import parse_module
+from quadrants.ir.text import parse_module, print_module
 from quadrants.ir.types import ArrayType, MatrixType, ScalarType, scalar_of
 from quadrants.ir.verify import verify
+from quadrants.passes import expand_functions
+from quadrants.passes.context import PassContext
 from quadrants.runtime import native, threads
 from quadrants.runtime.loader import Library
 from quadrants.targets.frame import frame_layout
@@ -30,6 +32,8 @@ class Compiled:
     """A module compiled and loaded; calls bind arguments as `interpret` does and give results as it does."""
 
     def __init__(self, module: Module, level: int = 2) -> None:
+        module = parse_module(print_module(module))  # a copy: the interpreter runs what was given
+        expand_functions.run(module, PassContext(record=target.record()))
         self.frame = frame_layout(module.kernel)
         self.artifact = target.compile_module(module, target.Options(level=level, verify=True))
         library = Library(threads.symbols())

@@ -131,7 +131,7 @@ def columns_of(types: tuple[ScalarType, ...]) -> list[np.ndarray]:
 CASES = [
     (kind, scalar)
     for kind, row in OPS.items()
-    if row.elementwise and kind not in ("cast", "bitcast", "select")
+    if row.elementwise and kind not in ("cast", "bitcast", "lookup", "select")
     for scalar in scalar_types
     if accepted(kind, (scalar,) * row.arity, {}) is not None
 ]

@@ -21,7 +21,7 @@ INTEGERS = tuple(scalar for scalar in scalar_types if scalar.kind != "f" and sca
 BINARY = {name for name in numerics.BINARY if name in OPS}
 UNARY = {name for name in numerics.UNARY if name in OPS}
 COMPARISONS = set(numerics.COMPARISONS)
-APART = {"cast", "bitcast", "select", "fma", "is_nan", "is_inf"}
+APART = {"cast", "bitcast", "lookup", "select", "fma", "is_nan", "is_inf"}
 SLOPPY_ZEROS = {"min", "max"}
 
 

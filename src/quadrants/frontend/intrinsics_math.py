@@ -94,6 +94,18 @@ intrinsic("copysign", python=(math.copysign, np.copysign))(_float_pair("copysign
 intrinsic("hypot", python=(np.hypot, math.hypot))(_float_pair("hypot"))
 
 
+@intrinsic("fma", python=tuple(filter(None, [getattr(math, "fma", None)])))
+def _fma(walker: Walker, arguments: Arguments, node: ast.AST) -> Run:
+    """Three floats meet as the operands of `a * b + c` do."""
+    factors = arguments.take(walker, node, ("a", "b", "c"))
+    if not any(scalar_of(numbers.to_run(walker, factor, node).type).is_float for factor in factors):
+        factors[0] = numbers.as_float(walker, factors[0], node)
+    a, b, weak = numbers.meet(walker, factors[0], factors[1], node)
+    a, c, weak_too = numbers.meet(walker, Run(a, weak), factors[2], node)
+    a, b, _ = numbers.meet(walker, Run(a, weak_too), Run(b, weak), node)
+    return Run(walker.builder.emit("fma", a, b, c), weak_too)
+
+
 def _rounding(op: str, to_integer: bool) -> Handler:
     """floor, ceil, round: of the language and NumPy floats stay floats; of Python and math they become integers."""
 

@@ -40,6 +40,25 @@ def _bit_cast(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
     return Run(walker.builder.emit("bitcast", run.value, type=with_scalar(run.type, scalar)))
 
 
+@intrinsic("lookup")
+def _lookup(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
+    table, index, wish = arguments.take(walker, node, ("table", "index", "dtype"))
+    entries = table.value if type(table) is Static else None
+    if not isinstance(entries, tuple) or not entries or not all(map(is_number, entries)):
+        expected = "a tuple of Python numbers that is known at compile time"
+        raise walker.error(node, "no table", found=numbers.describe(table), expected=expected, kind=QuadrantsTypeError)
+    at = numbers.to_run(walker, index, node)
+    if scalar_of(at.type).is_float:
+        found = numbers.describe(at)
+        raise walker.error(node, "an index is an integer", found=found, kind=QuadrantsTypeError)
+    scalar = named_dtype(walker, wish, node)
+    return Run(
+        walker.builder.emit(
+            "lookup", walker.builder.cast(at.value, i64), type=with_scalar(at.type, scalar), table=entries
+        )
+    )
+
+
 def _python_cast(kind: type) -> Handler:
     def handler(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
         if not arguments.positional:

@@ -30,6 +30,7 @@ _OPERANDS = {
     rules.constant: "none",
     rules.cast: "any",
     rules.bitcast: "any",
+    rules.lookup: "i64",
     rules.splat: "a number",
     rules.construct: "the elements",
     rules.extract: "a matrix, its i64 indices",

@@ -365,6 +365,10 @@ def bitcast(s: ScalarType, a: N, *, type: Type) -> N:
     return bits.view(held_dtype(s))[()]
 
 
+def lookup(s: ScalarType, a: N, *, type: Type, table: tuple[Any, ...]) -> N:
+    return np.asarray(table, held_dtype(s))[a]
+
+
 def splat(s: ScalarType, a: N, *, type: Type) -> N:
     return np.full(shape_of(type), a, held_dtype(s))
 

@@ -525,6 +525,14 @@ _elementwise(
     derivative=lambda b, g, r, x: (b.cast_like(g, x),),
 )
 _elementwise("bitcast", rules.bitcast, 1, ev.bitcast, "the bits of a as `type` of the same width")
+_elementwise(
+    "lookup",
+    rules.lookup,
+    1,
+    ev.lookup,
+    "entry a of the constant `table` of numbers, as `type` (unchecked: a is in range)",
+    cost=4,
+)
 
 # Matrices.
 _row("splat", rules.splat, 1, "a matrix `type` with a everywhere", evaluate=ev.splat)

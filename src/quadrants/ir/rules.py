@@ -85,6 +85,12 @@ def bitcast(operands: Types, attributes: Attributes) -> Types:
     return (target,)
 
 
+def lookup(operands: Types, attributes: Attributes) -> Types:
+    if scalar_of(operands[0]) is not i64 or not attributes["table"]:
+        raise TypeError(f"an entry of a table has an i64 index, not {operands[0]}, and the table has an entry")
+    return cast(operands, attributes)
+
+
 def splat(operands: Types, attributes: Attributes) -> Types:
     target = attributes["type"]
     if type(target) is not MatrixType or target.scalar is not operands[0]:

@@ -31,8 +31,10 @@ __all__ = [
     "cos",
     "exp",
     "floor",
+    "fma",
     "frexp",
     "log",
+    "lookup",
     "max",
     "min",
     "one",
@@ -244,6 +246,26 @@ def bit_cast(x: Any, dtype: Any) -> Any:
     if entry.array.dtype.itemsize != scalar.bytes or scalar.numpy is None:
         raise QuadrantsTypeError(f"bit_cast needs types of one width: {entry.array.dtype} cannot become {scalar}")
     return wrap_value(entry.array.view(scalar.numpy), scalar)
+
+
+@intrinsic
+def lookup(table: Any, index: Any, dtype: Any) -> Any:
+    """Entry `index` of a constant table, as `dtype`. table: a tuple of Python numbers (in kernels, known when they are
+    compiled); index: an integer from 0 to len(table) - 1, which is not checked, or a vector of them. QuadrantsTypeError
+    for other indices."""
+    entry, scalar = operand(index), scalar_type(dtype)
+    if entry.is_float:
+        raise QuadrantsTypeError("an index is an integer, not a float")
+    return wrap_value(numeric.convert(np.asarray(table)[entry.array], scalar), scalar)
+
+
+@intrinsic
+def fma(a: Any, b: Any, c: Any) -> Any:
+    """a * b + c for floats of one type, rounded once where the target can do that in an instruction (x86-64 with FMA
+    can; the host and the interpreter round twice). Elementwise on vectors and matrices."""
+    operands = _paired(a, b, c)
+    met = numeric.weak_float(numeric.common_type(*operands))
+    return wrap_value(numeric.compute("fma", met, *operands), met)
 
 
 @intrinsic

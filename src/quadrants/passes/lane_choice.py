@@ -144,6 +144,7 @@ class _Shape:
         self.where: Location | None = None
         self.diverges = bool(facts.masked or facts.divergent or facts.skipped)
         self.loops = False
+        self.far = False  # a function's rare arguments stand under a branch
         self.apart = False
         self.apart_in_long_loops = False
         self.gathers = False
@@ -175,7 +176,7 @@ class _Shape:
             return False
         if self.calls_pay:
             return True
-        if not self.loops:
+        if not (self.loops or self.far):
             return False
         return self.diverges or not self.apart_in_long_loops
 
@@ -200,6 +201,7 @@ class _Shape:
     def _block(self, block: Block, in_long_loop: bool) -> None:
         for op in block.ops:
             self.length += 1
+            self.far = self.far or (op.kind != "call" and "callee" in op.attributes)
             if op.kind not in SUPPORTED and not OPS[op.kind].elementwise:
                 self.refuse(f"{op.kind} has no form in lanes", op)
             if op.kind == "call":

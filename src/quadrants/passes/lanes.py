@@ -135,10 +135,11 @@ def _jumps(region: Block) -> bool:
 
 
 def _cost(block: Block) -> float:
-    """Units of the op table; a loop and a call are worth a branch whatever they hold."""
+    """Units of the op table; a loop or a call is worth a branch whatever it holds."""
     total = 0.0
     for op in block.ops:
-        total += _WORTH_A_BRANCH if op.kind in ("for", "while", "update", "call") else OPS[op.kind].cost
+        dear = op.kind in ("for", "while", "update") or "callee" in op.attributes
+        total += _WORTH_A_BRANCH if dear else OPS[op.kind].cost
         total += sum(map(_cost, op.regions))
     return total
 

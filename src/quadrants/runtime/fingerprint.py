@@ -155,12 +155,12 @@ def last_line(code: types.CodeType) -> int:
 
 
 def _add_files(folder: str, prefix: str, found: list[str]) -> None:
-    """The Python files below a folder; none where the package is no folder (imported from an archive)."""
+    """The files of code below a folder; none where the package is no folder (imported from an archive)."""
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
                 name = entry.name
-                if name.endswith(".py"):
+                if name.endswith((".py", ".qir")):
                     facts = entry.stat()
                     found.append(f"{prefix}{name} {facts.st_size} {facts.st_mtime_ns}")
                 elif "." not in name and name != "__pycache__" and entry.is_dir():

@@ -26,6 +26,8 @@ class CapabilityRecord:
     threads: whether parallel loops run on the threads of a pool in the caller's process.
     subgroup_sizes: sizes of a subgroup in hardware (() where lanes are the compiler's).
     calls_c: whether kernels can call functions of C in the caller's process.
+    functions: rows of the op table, elementary functions of floats, that the target computes itself; others are written
+    out in arithmetic (passes/expand_functions.py).
     shared_memory_bytes: memory shared by one block of a GPU's threads; 0 on CPUs.
     """
 
@@ -46,6 +48,7 @@ class CapabilityRecord:
     subgroup_sizes: tuple[int, ...] = ()
     shared_memory_bytes: int = 0
     calls_c: bool = False
+    functions: frozenset[str] = frozenset()
 
     def lanes(self, scalar: ScalarType) -> int:
         """How many values of a type one preferred vector holds; at least 1."""

@@ -17,7 +17,7 @@ from quadrants.ir.types import Type, i64
 __all__ = ["IRSyntaxError", "parse_module"]
 
 _PLACE = re.compile(r"//\s*(.*):(\d+):(\d+)(?:-(\d+))?\s*$")
-_TYPE_IS_RESULT = frozenset({"constant", "cast", "bitcast", "splat", "construct"})
+_TYPE_IS_RESULT = frozenset({"constant", "cast", "bitcast", "lookup", "splat", "construct"})
 
 
 class IRSyntaxError(QuadrantsInternalError):

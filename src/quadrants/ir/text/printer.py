@@ -14,7 +14,7 @@ __all__ = ["VERSION", "print_function", "print_module", "print_op"]
 VERSION = 1
 _NAME = re.compile(r"[^\W\d][\w.$]*")
 _NOT_IN_NAMES = re.compile(r"[^\w.$]")
-_TYPE_IS_RESULT = frozenset({"constant", "cast", "bitcast", "splat", "construct"})
+_TYPE_IS_RESULT = frozenset({"constant", "cast", "bitcast", "lookup", "splat", "construct"})
 
 
 def print_module(module: Module, locations: bool = True) -> str:

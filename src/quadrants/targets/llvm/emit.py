@@ -112,7 +112,7 @@ def _plain(name: str) -> str:
 
 
 def _calls(function: Function) -> list[Op]:
-    return [op for op in walk(function.body) if op.kind == "call"]
+    return [op for op in walk(function.body) if "callee" in op.attributes]
 
 
 def call_groups(module: Module) -> list[list[str]]:
@@ -150,7 +150,7 @@ def _facts(module: Module, groups: list[list[str]], record: CapabilityRecord, at
     for group in groups:
         functions = [module.functions[name] for name in group]
         ops = [op for function in functions for op in walk(function.body)]
-        callees = [op.attributes["callee"] for op in ops if op.kind == "call"]
+        callees = [op.attributes["callee"] for op in ops if "callee" in op.attributes]
         if any(op.kind == "check" for op in ops) or any(callee in program.may_fail for callee in callees):
             program.may_fail.update(group)
         circular = len(group) > 1 or group[0] in callees

@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 from quadrants.ir.nodes import Op
 from quadrants.ir.types import ScalarType
-from quadrants.targets.llvm.functions import EXACT, INTRINSICS, LIBRARY, library_symbol
+from quadrants.targets.llvm.functions import EXACT, INTRINSICS
 from quadrants.targets.llvm.helpers import call_helper
-from quadrants.targets.llvm.scalars import register_type
+from quadrants.targets.llvm.scalars import literal, register_type
 from quadrants.targets.llvm.writer import Writer, scalar
 
-__all__ = ["HANDLERS", "combine", "round_narrow"]
+__all__ = ["HANDLERS", "combine", "flags", "round_narrow"]
 
 _INTEGER_OPS = {"add": "add", "sub": "sub", "mul": "mul", "bit_and": "and", "bit_or": "or", "bit_xor": "xor"}
 _FLOAT_OPS = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
@@ -28,15 +28,22 @@ def round_narrow(writer: Writer, scalar: ScalarType, value: str) -> str:
     return value
 
 
-def combine(writer: Writer, kind: str, scalar: ScalarType, left: str, right: str, reassociate: bool = False) -> str:
+def flags(op: Op) -> str:
+    """What may become of a float operation: `exact` ones are rounded as they are written; others may be contracted to
+    fused multiply-adds, and those that a pass has marked reassociated."""
+    if op.attribute("exact"):
+        return ""
+    return "reassoc contract" if op.attribute("reassociate") else "contract"
+
+
+def combine(writer: Writer, kind: str, scalar: ScalarType, left: str, right: str, float_flags: str = "contract") -> str:
     """`left kind right` for the two-operand rows that updates and reductions use; gives the result's name."""
     llvm_type = register_type(scalar)
     if kind in ("min", "max"):
         return _extremum(writer, kind, scalar, left, right)
     if not scalar.is_float:
         return writer.assign(f"{_INTEGER_OPS[kind]} {llvm_type} {left}, {right}")
-    flags = "reassoc contract" if reassociate else "contract"
-    result = writer.assign(f"{_FLOAT_OPS[kind]} {flags} {llvm_type} {left}, {right}")
+    result = writer.assign(f"{_FLOAT_OPS[kind]} {float_flags} {llvm_type} {left}, {right}")
     return round_narrow(writer, scalar, result)
 
 
@@ -73,31 +80,32 @@ def _binary(writer: Writer, op: Op) -> None:
         text = f"{_INTEGER_OPS[kind]} {flag} {register_type(type_)} {left}, {right}"
         writer.names[result] = writer.assign(text)
         return
-    writer.names[result] = combine(writer, kind, type_, left, right, bool(op.attribute("reassociate")))
+    writer.names[result] = combine(writer, kind, type_, left, right, flags(op))
 
 
 def _function(writer: Writer, op: Op) -> None:
-    """A row that is an intrinsic or a function of the C library."""
+    """A row that is an intrinsic."""
     result = op.results[0]
     type_ = scalar(result)
     llvm_type = register_type(type_)
-    operands = _operands(writer, op)
-    if op.kind in INTRINSICS:
-        value = _intrinsic(writer, INTRINSICS[op.kind], _suffix(type_), llvm_type, operands)
-    else:
-        symbol = library_symbol(op.kind, llvm_type == "double")
-        arguments = ", ".join([f"{llvm_type} {operand}" for operand in operands])
-        parameters = ", ".join([llvm_type] * len(operands))
-        value = writer.call(llvm_type, symbol, arguments, parameters, "nounwind willreturn memory(none)")
+    value = _intrinsic(writer, INTRINSICS[op.kind], _suffix(type_), llvm_type, _operands(writer, op))
     writer.names[result] = value if op.kind in EXACT else round_narrow(writer, type_, value)
 
 
-def _pow(writer: Writer, op: Op) -> None:
-    type_ = scalar(op.results[0])
-    if type_.is_float:
-        _function(writer, op)
-    else:
-        writer.names[op.results[0]] = call_helper(writer, "integer_power", type_, *_operands(writer, op))
+def _called(writer: Writer, op: Op) -> None:
+    """A row that a function of the module computes (passes/expand_functions.py)."""
+    program, callee = writer.program, op.attributes["callee"]
+    llvm_type = register_type(scalar(op.results[0]))
+    arguments = ", ".join([f"{llvm_type} {operand}" for operand in _operands(writer, op)])
+    parameters = ", ".join([llvm_type] * len(op.operands))
+    attributes, convention = program.attributes[callee], program.function_convention
+    struct = f"{{ {llvm_type} }}"
+    returned = writer.call(struct, program.symbols[callee], arguments, parameters, attributes, convention)
+    writer.names[op.results[0]] = writer.assign(f"extractvalue {struct} {returned}, 0")
+
+
+def _integer_power(writer: Writer, op: Op) -> None:
+    writer.names[op.results[0]] = call_helper(writer, "integer_power", scalar(op.results[0]), *_operands(writer, op))
 
 
 def _constant(op: Op, index: int) -> int | None:
@@ -280,6 +288,17 @@ def _select(writer: Writer, op: Op) -> None:
     writer.names[op.results[0]] = writer.assign(text)
 
 
+def _lookup(writer: Writer, op: Op) -> None:
+    type_ = scalar(op.results[0])
+    llvm_type = register_type(type_)
+    entries = [f"{llvm_type} {literal(type_, entry)}" for entry in op.attribute("table")]
+    array = f"[{len(entries)} x {llvm_type}]"
+    symbol = writer.unit.table(f"{array} [{', '.join(entries)}]")
+    (index,) = _operands(writer, op)
+    address = writer.assign(f"getelementptr inbounds {array}, ptr {symbol}, i64 0, i64 {index}")
+    writer.names[op.results[0]] = writer.assign(f"load {llvm_type}, ptr {address}, !invariant.load !0")
+
+
 def _fma(writer: Writer, op: Op) -> None:
     """Fused where that is one instruction."""
     type_ = scalar(op.results[0])
@@ -303,10 +322,12 @@ def _table() -> dict[str, Callable[[Writer, Op], None]]:
         (_count_bits, ("popcount", "clz", "ctz")),
         (_compare, tuple(_COMPARISONS)),
         (_test, ("is_nan", "is_inf")),
-        (_function, (*INTRINSICS, *LIBRARY)),
-        (_pow, ("pow",)),
+        (_function, tuple(INTRINSICS)),
+        (_called, ("sin", "cos", "tan")),
+        (_integer_power, ("pow",)),
         (_select, ("select",)),
         (_fma, ("fma",)),
+        (_lookup, ("lookup",)),
         (_unary, ("abs",)),
     ):
         table.update(dict.fromkeys(kinds, handler))

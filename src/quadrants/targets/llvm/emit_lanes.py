@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from quadrants.ir.nodes import Op, Value
 from quadrants.ir.types import LaneType, ScalarType, scalar_of
+from quadrants.targets.llvm.emit_arithmetic import flags
 from quadrants.targets.llvm.functions import INTRINSICS
 from quadrants.targets.llvm.scalars import is_narrow_float, literal, register_type
 from quadrants.targets.llvm.writer import Writer, value_type
@@ -108,14 +109,16 @@ def _intrinsic(writer: Writer, stem: str, type_: LaneType, operands: Sequence[st
     return writer.call(wide, f"llvm.{stem}.{_suffix(type_)}", ", ".join(arguments), ", ".join(parameters))
 
 
-def combine_lanes(writer: Writer, kind: str, type_: LaneType, left: str, right: str, flags: str = "contract") -> str:
+def combine_lanes(
+    writer: Writer, kind: str, type_: LaneType, left: str, right: str, float_flags: str = "contract"
+) -> str:
     """`left kind right` for the rows that updates use, on vectors that are no narrow floats."""
     scalar = type_.scalar
     if kind in ("min", "max"):
         stem = f"{kind}num" if scalar.is_float else ("s" if scalar.is_signed else "u") + kind
         return _intrinsic(writer, stem, type_, [left, right])
     if scalar.is_float:
-        return writer.assign(f"{_FLOAT_OPS[kind]} {flags} {value_type(type_)} {left}, {right}")
+        return writer.assign(f"{_FLOAT_OPS[kind]} {float_flags} {value_type(type_)} {left}, {right}")
     return writer.assign(f"{_INTEGER_OPS[kind]} {value_type(type_)} {left}, {right}")
 
 
@@ -135,8 +138,7 @@ def _binary(writer: Writer, op: Op) -> str:
     if not type_.scalar.is_float and op.attribute("exact") and op.kind in ("add", "sub", "mul"):
         flag = "nsw" if type_.scalar.is_signed else "nuw"
         return writer.assign(f"{_INTEGER_OPS[op.kind]} {flag} {value_type(type_)} {left}, {right}")
-    flags = "reassoc contract" if op.attribute("reassociate") else "contract"
-    return combine_lanes(writer, op.kind, type_, left, right, flags)
+    return combine_lanes(writer, op.kind, type_, left, right, flags(op))
 
 
 def _compare(writer: Writer, op: Op) -> str:

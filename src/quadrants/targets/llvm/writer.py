@@ -71,6 +71,14 @@ class Unit:
         if symbol not in self.defined:
             self.declarations.setdefault(symbol, text)
 
+    def table(self, entries: str) -> str:
+        """The name of a constant array, given as its type and value; equal ones are one."""
+        found = self._named.get(entries)
+        if found is None:
+            found = self._named[entries] = len(self.constants)
+            self.constants.append(f"@qd.table.{found} = private unnamed_addr constant {entries}")
+        return f"@qd.table.{found}"
+
     def text(self) -> str:
         """The module's text."""
         return "\n".join([*self.constants, *self.declarations.values(), *self.functions, *self.metadata, ""])
