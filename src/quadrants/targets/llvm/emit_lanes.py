@@ -71,6 +71,36 @@ def each_lane(writer: Writer, op: Op, scalar_handler: Handler) -> str:
     return wide
 
 
+def _called(writer: Writer, op: Op) -> str:
+    """A function of one number, called for each lane in a loop: it stands under a branch that is rarely taken, so code
+    should be short rather than fast."""
+    type_ = _wide(op)
+    wide, scalar = value_type(type_), register_type(type_.scalar)
+    head, done, start = writer.new_label(), writer.new_label(), writer.label
+    lane, total, following = writer.fresh(), writer.fresh(), writer.fresh()
+    (a,) = _names(writer, op)
+    program, callee = writer.program, op.attributes["callee"]
+    writer.jump(head)
+    writer.begin(head)
+    places = writer.reserve(), writer.reserve()
+    number = writer.assign(f"extractelement {wide} {a}, i64 {lane}")
+    attributes, convention = program.attributes[callee], program.function_convention
+    struct = f"{{ {scalar} }}"
+    symbol = program.symbols[callee]
+    returned = writer.call(struct, symbol, f"{scalar} {number}", scalar, attributes, convention)
+    result = writer.assign(f"extractvalue {struct} {returned}, 0")
+    filled = writer.assign(f"insertelement {wide} {total}, {scalar} {result}, i64 {lane}")
+    writer.line(f"{following} = add nuw nsw i64 {lane}, 1")
+    writer.fill_phi(places[0], lane, "i64", [("0", start), (following, head)])
+    writer.fill_phi(places[1], total, wide, [("poison", start), (filled, head)])
+    last = writer.assign(f"icmp eq i64 {following}, {type_.lanes}")
+    rolled = writer.unit.shared_metadata('!{!"llvm.loop.unroll.disable"}')
+    loop = writer.unit.add_metadata(f"distinct !{{!{{id}}, !{rolled}}}")
+    writer.line(f"br i1 {last}, label {done}, label {head}, !llvm.loop !{loop}")
+    writer.begin(done)
+    return filled
+
+
 def _in_lane(writer: Writer, operand: Value, lane: int) -> Value:
     if type(operand.type) is not LaneType:
         return operand
@@ -290,6 +320,7 @@ def _table() -> dict[str, Callable[[Writer, Op], str | None]]:
         (_division, ("floordiv", "mod", "truncdiv", "truncmod")),
         (_cast, ("cast",)),
         (_bitcast, ("bitcast",)),
+        (_called, ("sin", "cos", "tan")),
     ):
         table.update(dict.fromkeys(kinds, handler))
     return table
