@@ -108,7 +108,9 @@ def measured_f64(name: str, count: int) -> tuple[float, tuple[float, ...]]:
         b = np.random.default_rng(3).permutation(samples(count, 2))
         if name == "pow":
             with np.errstate(all="ignore"):
-                b[: a.size // 2] = np.random.default_rng(4).uniform(-1070, 1023, a.size // 2) / np.log2(a[: a.size // 2])
+                b[: a.size // 2] = np.random.default_rng(4).uniform(-1070, 1023, a.size // 2) / np.log2(
+                    a[: a.size // 2]
+                )
         columns = (a, b)
     else:
         columns = (samples(count, 1),)
