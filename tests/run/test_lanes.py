@@ -10,6 +10,7 @@ import pytest
 
 import quadrants as qd
 from quadrants import knobs
+from quadrants.targets.llvm.x64 import target
 
 pytestmark = pytest.mark.slow
 
@@ -21,6 +22,17 @@ def restored() -> Iterator[None]:
     before = knobs.current.lanes, knobs.current.arch, knobs.current.verify
     yield
     knobs.current.lanes, knobs.current.arch, knobs.current.verify = before
+
+
+@pytest.fixture
+def without_mask_registers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The host, as if it had no AVX-512."""
+    host = target.host_machine()
+    features = ",".join([feature.replace("+avx512", "-avx512") for feature in host.features.split(",")])
+    monkeypatch.setattr(target, "host_machine", lambda: target.machine_of(host.triple, "haswell", features))
+    target.record.cache_clear()
+    yield
+    target.record.cache_clear()
 
 
 def masked_branches(x, out):
@@ -177,6 +189,16 @@ def _run(function: Any, lanes: int, arch: knobs.Arch, x: np.ndarray) -> np.ndarr
     out = np.zeros_like(x)
     qd.kernel(function)(x, out)
     return out
+
+
+@pytest.mark.parametrize("function", INTEGERS, ids=lambda function: function.__name__)
+@pytest.mark.usefixtures("without_mask_registers")
+def test_without_registers_for_masks(function: Any) -> None:
+    assert not target.record().mask_registers
+    x = np.random.default_rng(3).integers(0, 90, COUNT)
+    expected = _run(function, 1, knobs.Arch.reference, x)
+    for lanes in (4, 8, 16):
+        assert _run(function, lanes, None, x).tolist() == expected.tolist()  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("arch", [knobs.Arch.reference, None], ids=["reference", "host"])

@@ -56,6 +56,8 @@ class LaneLoops(LaneMemory):
 
     def loop(self, op: Op) -> None:
         """A `for` or `while`."""
+        if op.kind == "for":
+            self.ranges.enter(op)
         if op not in self.facts.divergent:
             self._shared(op)
         elif op.kind == "for":

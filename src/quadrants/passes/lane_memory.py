@@ -6,21 +6,23 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from quadrants.ir.nodes import Op, Value
-from quadrants.ir.types import MatrixType, matrix_type, scalar_of, shape_of
+from quadrants.ir.types import ArrayType, MatrixType, matrix_type, scalar_of, shape_of
 from quadrants.passes.lane_masks import LaneMasks
 from quadrants.passes.lane_scratch import Scratch
+from quadrants.passes.ranges import Ranges
 
 __all__ = ["LaneMemory"]
 
 
 class _Private(NamedTuple):
-    """Where an access reaches private memory: slot, indices with steps, mask; `is_even`: all lanes reach one row."""
+    """Where an access reaches private memory: slot, indices with steps, mask; `is_whole`: all lanes reach one row, which
+    is there."""
 
     slot: Value
     places: list[Value]
     steps: tuple[int, ...]
     mask: Value
-    is_even: bool
+    is_whole: bool
 
 
 class LaneMemory(LaneMasks):
@@ -28,6 +30,7 @@ class LaneMemory(LaneMasks):
     they are vectors. `scratches` are the private copies of arrays."""
 
     scratches: dict[Value, Scratch]
+    ranges: Ranges
 
     def place(self, indices: Sequence[Value]) -> tuple[list[Value], tuple[int, ...]]:
         """Indices as the lane accesses take them, with the steps; indices that all lanes share are plain."""
@@ -129,14 +132,24 @@ class LaneMemory(LaneMasks):
             is_even = self.is_shared(own)
             row = scratch.row(self.builder, [self.values.scalar(i) if is_even else self.values.wide(i) for i in own])
             slot, places, steps = scratch.slot, [self.builder.index(0) if row is None else row], (0,)
+            extents = [(scratch.copy.lows[axis], scratch.copy.sizes[axis]) for axis in scratch.axes]
         else:
             is_even = self.is_shared(indices)
             slot = self.values.scalar(array)
             places, steps = self.place(indices)
-        mask = self.values.all_on() if is_even and self.some else self.full_mask()
+            own, extents = indices, [(0, size) for size in _slot_sizes(array)]
+        whole = is_even and (self.some or all(map(self._is_within, own, extents)))
+        mask = self.values.all_on() if whole else self.full_mask()
         if is_even:
-            return _Private(slot, [*places, self.builder.index(0)], (*steps, 1), mask, is_even)
-        return _Private(slot, [*places, self.values.index()], (*steps, 0), mask, is_even)
+            return _Private(slot, [*places, self.builder.index(0)], (*steps, 1), mask, whole)
+        return _Private(slot, [*places, self.values.index()], (*steps, 0), mask, False)
+
+    def _is_within(self, index: Value, extent: tuple[Value | int, int | None]) -> bool:
+        """Whether an index is in range even where no lane is on."""
+        (least, most), (low, size) = self.ranges.of(index), extent
+        if least is None or most is None or size is None or not isinstance(low, int):
+            return False
+        return low <= least and most < low + size
 
     def _load_private(self, array: Value, indices: Sequence[Value]) -> Value:
         return self._load_at(self._private(array, indices))
@@ -148,8 +161,8 @@ class LaneMemory(LaneMasks):
         self._store_at(wide, self._private(array, indices))
 
     def _store_at(self, wide: Value, at: _Private) -> None:
-        """Law: where all lanes reach one row, and some lane is on, the whole row may be written."""
-        if self.mask is not None and at.is_even and self.some:
+        """Law: where all lanes reach one row, and there is such a row, all of it may be written."""
+        if self.mask is not None and at.is_whole:
             wide = self.builder.select(self.mask, wide, self._load_at(at))
         self.builder.op("lane_store", wide, at.slot, *at.places, at.mask, steps=at.steps)
 
@@ -162,3 +175,8 @@ class LaneMemory(LaneMasks):
         new = operand if by == "exchange" else self.builder.emit(by, old, operand)
         self._store_at(new, at)
         self.values.set_wide(op.results[0], old)
+
+
+def _slot_sizes(array: Value) -> tuple[int, ...]:
+    assert type(array.type) is ArrayType
+    return array.type.trailing

@@ -14,6 +14,7 @@ from quadrants.ir.ops import OPS
 from quadrants.ir.types import lane_type, scalar_of, u1
 from quadrants.passes.lane_calls import Forms, LaneCalls
 from quadrants.passes.lane_loops import Frame
+from quadrants.passes.ranges import Ranges
 from quadrants.passes.structure import loop_jumps
 from quadrants.passes.uniformity import Uniformity
 
@@ -31,6 +32,7 @@ class LaneWriter(LaneCalls):
         self.frames = []
         self.forms = forms
         self.scratches = {}
+        self.ranges = Ranges()
         self.called = {}
 
     def body(self, region: Block, carried: Sequence[Value], inits: Sequence[Value]) -> list[Value]:

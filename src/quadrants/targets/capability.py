@@ -22,6 +22,7 @@ class CapabilityRecord:
     calling_convention: LLVM's word for how functions are called ('' is C's); it decides how many values registers carry.
     functions_take_buffers: whether calls can pass arrays; without it functions are copied per set of arrays.
     fast_gather: whether a hardware gather beats scalar loads; native_scatter: whether scatters are one instruction.
+    mask_registers: whether truth values of lanes have registers of their own; else they are vectors of numbers.
     fused_multiply_add: whether `fma` is one instruction, rounded once.
     threads: whether parallel loops run on the threads of a pool in the caller's process.
     subgroup_sizes: sizes of a subgroup in hardware (() where lanes are the compiler's).
@@ -43,6 +44,7 @@ class CapabilityRecord:
     functions_take_buffers: bool = True
     fast_gather: bool = False
     native_scatter: bool = False
+    mask_registers: bool = False
     fused_multiply_add: bool = True
     threads: bool = True
     subgroup_sizes: tuple[int, ...] = ()

@@ -9,7 +9,8 @@ from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Block, Op, Value
 from quadrants.ir.ops import OPS, TERMINATORS
 from quadrants.ir.types import ArrayType
-from quadrants.targets.llvm.writer import Loop, Writer, register_types, value_type
+from quadrants.targets.llvm.masks import is_mask
+from quadrants.targets.llvm.writer import Loop, Writer
 
 __all__ = ["DISPATCH", "HANDLERS", "counted_loop", "loop_nest", "write_region"]
 
@@ -27,6 +28,10 @@ def write_region(writer: Writer, block: Block) -> list[str] | None:
         handler = dispatch.get(op.kind)
         if handler is not None:
             handler(writer, op)
+            if writer.masks is not None and op.results and is_mask(op.results[0].type):
+                for result in op.results:
+                    if is_mask(result.type):
+                        writer.masks.made(result)
         elif op.kind in TERMINATORS:
             return _terminate(writer, op)
         elif op.kind not in ("constant", "dim"):  # made where they are used
@@ -42,11 +47,11 @@ def _expand(writer: Writer, op: Op) -> None:
     block = Block()
     value = expansion(Builder(block, op.location), *op.operands)
     block.ops.append(Op("yield", (value,)))
-    (writer.names[op.results[0]],) = write_region(writer, block) or ("",)
+    writer.arrive(op.results[0], (write_region(writer, block) or [""])[0])
 
 
 def _terminate(writer: Writer, op: Op) -> list[str] | None:
-    values = [writer.name(operand) for operand in op.operands]
+    values = [writer.along(operand) for operand in op.operands]
     if op.kind == "yield":
         return values
     if op.kind == "return":
@@ -71,7 +76,7 @@ def _merge(writer: Writer, types: Sequence[str], edges: list[tuple[str, list[str
 
 def _if(writer: Writer, op: Op) -> None:
     condition = writer.name(op.operands[0])
-    types = register_types([result.type for result in op.results])
+    types = writer.types_along(op.results)
     yes, join = writer.new_label(), writer.new_label()
     empty = len(op.regions) < 2 or (len(op.regions[1].ops) == 1 and op.regions[1].ops[0].kind == "yield")
     no = join if empty else writer.new_label()
@@ -80,7 +85,7 @@ def _if(writer: Writer, op: Op) -> None:
     edges: list[tuple[str, list[str]]] = []
     if empty:
         operands = op.regions[1].ops[0].operands if len(op.regions) > 1 else ()
-        edges.append((start, [writer.name(operand) for operand in operands]))
+        edges.append((start, [writer.along(operand) for operand in operands]))
     for label, region in zip((yes, no), op.regions[:1] if empty else op.regions):
         writer.begin(label)
         values = write_region(writer, region)
@@ -89,7 +94,7 @@ def _if(writer: Writer, op: Op) -> None:
             writer.jump(join)
     writer.begin(join)
     for result, name in zip(op.results, _merge(writer, types, edges)):
-        writer.names[result] = name
+        writer.arrive(result, name)
 
 
 def counted_loop(
@@ -147,7 +152,7 @@ def loop_nest(
     carried values (`arguments`: all of them). Gives the carried names after the nest. `is_short`: of the innermost."""
     rank = len(bounds)
     counters, carried_arguments = arguments[:rank], arguments[rank:]
-    types = register_types([argument.type for argument in carried_arguments])
+    types = writer.types_along(carried_arguments)
     loop = Loop(writer.new_label(), writer.new_label())
 
     def level(k: int, names: list[str]) -> list[str]:
@@ -158,7 +163,7 @@ def loop_nest(
             if k + 1 < rank:
                 return level(k + 1, carried)
             for argument, name in zip(carried_arguments, carried):
-                writer.names[argument] = name
+                writer.arrive(argument, name)
             writer.loops.append(loop)
             values = write_region(writer, region)
             writer.loops.pop()
@@ -179,18 +184,18 @@ def loop_nest(
 def _for(writer: Writer, op: Op) -> None:
     """A loop in order. A parallel one within a task or a function is one too: any order will do there."""
     rank = op.attributes["rank"]
-    names = [writer.name(operand) for operand in op.operands]
+    names = [writer.along(operand) for operand in op.operands]
     bounds = list(zip(names[:rank], names[rank : 2 * rank]))
     region = op.regions[0]
     results = loop_nest(writer, bounds, region.arguments, names[2 * rank :], region, op.attribute("short", False))
     for result, name in zip(op.results, results):
-        writer.names[result] = name
+        writer.arrive(result, name)
 
 
 def _while(writer: Writer, op: Op) -> None:
     condition_region, body_region = op.regions
-    types = register_types([result.type for result in op.results])
-    inits = [writer.name(operand) for operand in op.operands]
+    types = writer.types_along(op.results)
+    inits = [writer.along(operand) for operand in op.operands]
     head, inside, done = writer.new_label(), writer.new_label(), writer.new_label()
     loop = Loop(writer.new_label(), writer.new_label())
     start = writer.label
@@ -200,7 +205,7 @@ def _while(writer: Writer, op: Op) -> None:
     places = [writer.reserve() for _ in types]
     for region in op.regions:
         for argument, name in zip(region.arguments, carried):
-            writer.names[argument] = name
+            writer.arrive(argument, name)
     writer.loops.append(loop)
     condition = write_region(writer, condition_region)
     if condition is None:
@@ -227,7 +232,7 @@ def _while(writer: Writer, op: Op) -> None:
         writer.begin(loop.break_label)
         results = _merge(writer, types, exits)
     for result, name in zip(op.results, results):
-        writer.names[result] = name
+        writer.arrive(result, name)
 
 
 def result_struct(types: Sequence[str], may_fail: bool) -> str:
@@ -246,17 +251,17 @@ def _call(writer: Writer, op: Op) -> None:
             parameters.append("ptr")
             arguments.append(f"ptr {writer.array(operand).pointer}")
         else:
-            parameters.append(value_type(operand.type))
-            arguments.append(writer.typed(operand))
+            parameters.append(writer.type_along(operand.type))
+            arguments.append(f"{parameters[-1]} {writer.along(operand)}")
     may_fail = callee in program.may_fail
-    types = register_types([result.type for result in op.results])
+    types = writer.types_along(op.results)
     struct = result_struct(types, may_fail)
     symbol = program.symbols[callee]
     attributes = program.attributes[callee]
     convention = program.function_convention
     returned = writer.call(struct, symbol, ", ".join(arguments), ", ".join(parameters), attributes, convention)
     for k, result in enumerate(op.results):
-        writer.names[result] = writer.assign(f"extractvalue {struct} {returned}, {k}")
+        writer.arrive(result, writer.assign(f"extractvalue {struct} {returned}, {k}"))
     if may_fail:
         failed = writer.assign(f"extractvalue {struct} {returned}, {len(types)}")
         good, bad = writer.new_label(), writer.new_label()

@@ -8,7 +8,7 @@ from quadrants.targets.frame import Frame, descriptor_bytes
 from quadrants.targets.llvm.arrays import from_memory, to_memory
 from quadrants.targets.llvm.emit_control import result_struct, write_region
 from quadrants.targets.llvm.scalars import memory_type, register_type
-from quadrants.targets.llvm.writer import Unit, Writer, register_types, scalar, value_type
+from quadrants.targets.llvm.writer import Unit, Writer, scalar
 
 __all__ = ["EntryWriter", "FunctionWriter", "TaskWriter", "write_entry", "write_function"]
 
@@ -112,7 +112,7 @@ class FunctionWriter(Writer):
         super().__init__(unit, function.name in unit.program.may_alias)
         self.function = function
         self._may_fail = function.name in unit.program.may_fail
-        self._types = register_types(list(function.result_types))
+        self._types = [self.type_along(type_) for type_ in function.result_types]
         self.struct = result_struct(self._types, self._may_fail)
 
     def header(self, symbol: str) -> str:
@@ -120,8 +120,8 @@ class FunctionWriter(Writer):
         parameters = []
         for k, value in enumerate(self.function.parameters):
             if type(value.type) is not ArrayType:
-                self.names[value] = f"%p{k}"
-                parameters.append(f"{value_type(value.type)} noundef %p{k}")
+                self.arrive(value, f"%p{k}")
+                parameters.append(f"{self.type_along(value.type)} noundef %p{k}")
             elif value.type.is_slot:
                 parameters.append(f"ptr nonnull noundef %p{k}")
             else:

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from quadrants.ir.nodes import Op
+from quadrants.ir.types import lane_type
 from quadrants.targets.llvm.arrays import ArrayAccess
 from quadrants.targets.llvm.emit_control import counted_loop
+from quadrants.targets.llvm.emit_lanes import fenced
 from quadrants.targets.llvm.scalars import memory_type
 from quadrants.targets.llvm.writer import Writer
 
@@ -168,10 +170,10 @@ class _Run:
 
     def kept(self, row: str) -> str:
         """A row that the code generator shall not take apart before it is transposed: that takes twice the shuffles."""
-        if self.lanes == self.block or not self.memory.startswith(("float", "double")):
+        scalar = self.slot.type.scalar
+        if self.lanes == self.block or scalar.bits not in (32, 64):
             return row
-        symbol = f"llvm.arithmetic.fence.v{self.lanes}f{8 * self.slot.type.scalar.bytes}"
-        return self.writer.call(self.wide, symbol, f"{self.wide} {row}", self.wide)
+        return fenced(self.writer, lane_type(scalar, self.lanes), row)
 
     # Rows of the slot and elements of the array.
 

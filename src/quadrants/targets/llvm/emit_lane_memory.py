@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from quadrants.ir.nodes import Op, Value
 from quadrants.ir.types import LaneType, ScalarType, i64, lane_type, lanes_of, scalar_of
 from quadrants.targets.llvm.arrays import from_memory, to_memory
-from quadrants.targets.llvm.emit_lanes import combine_lanes, extract, insert, splat
+from quadrants.targets.llvm.emit_lanes import combine_lanes, extract, fenced, insert, splat
 from quadrants.targets.llvm.emit_memory import HANDLERS as SCALAR
 from quadrants.targets.llvm.scalars import is_narrow_float, literal, memory_type
 from quadrants.targets.llvm.writer import Writer, value_type
@@ -203,7 +203,12 @@ def _load(writer: Writer, op: Op) -> None:
 
 def _store(writer: Writer, op: Op) -> None:
     access = _Access(writer, op, 1)
-    name = writer.name(op.operands[0])
+    value = op.operands[0]
+    name = writer.name(value)
+    if access.full and access.scalar.bits in (32, 64) and isinstance(value.owner, Op) and value.owner.kind == "select":
+        name = fenced(
+            writer, access.type, name
+        )  # else blends become masked stores, which are slow, and hide from loads
     access.store(access.places(), name)
 
 
@@ -232,12 +237,15 @@ def _update(writer: Writer, op: Op) -> None:
 def _in_turn(writer: Writer, op: Op, access: _Access) -> str:
     value, array, *indices, _ = op.operands
     attributes = {key: found for key, found in (op.attributes or {}).items() if key != "steps"}
-    olds = "poison"
+    olds, bits = "poison", ""
+    if not access.full:
+        bits = writer.assign(f"bitcast <{access.lanes} x i1> {access.mask} to i{access.lanes}")
     for lane in range(access.lanes):
         start, after = writer.label, ""
         if not access.full:
             inside, after = writer.new_label(), writer.new_label()
-            on = writer.assign(f"extractelement <{access.lanes} x i1> {access.mask}, i64 {lane}")
+            bit = writer.assign(f"and i{access.lanes} {bits}, {1 << lane if lane + 1 < access.lanes else -(1 << lane)}")
+            on = writer.assign(f"icmp ne i{access.lanes} {bit}, 0")
             writer.branch(on, inside, after)
             writer.begin(inside)
         operands = [_bound(writer, scalar_of(value.type), extract(writer, value, lane)), array]

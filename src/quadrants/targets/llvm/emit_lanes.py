@@ -8,10 +8,11 @@ from quadrants.ir.nodes import Op, Value
 from quadrants.ir.types import LaneType, ScalarType, scalar_of
 from quadrants.targets.llvm.emit_arithmetic import flags
 from quadrants.targets.llvm.functions import INTRINSICS
+from quadrants.targets.llvm.masks import is_mask
 from quadrants.targets.llvm.scalars import is_narrow_float, literal, register_type
 from quadrants.targets.llvm.writer import Writer, value_type
 
-__all__ = ["HANDLERS", "combine_lanes", "each_lane", "extract", "insert", "splat", "vectorised"]
+__all__ = ["HANDLERS", "combine_lanes", "each_lane", "extract", "fenced", "insert", "splat", "vectorised"]
 
 Handler = Callable[[Writer, Op], None]
 
@@ -40,12 +41,24 @@ def insert(writer: Writer, type_: LaneType, wide: str, name: str, lane: int) -> 
     return writer.assign(f"insertelement {value_type(type_)} {wide}, {register_type(type_.scalar)} {name}, i64 {lane}")
 
 
+def fenced(writer: Writer, type_: LaneType, name: str) -> str:
+    """A vector of 32-bit or 64-bit numbers of which no pass knows how it was made. It costs nothing."""
+    bits, wide = type_.scalar.bits, value_type(type_)
+    floats = f"<{type_.lanes} x {'double' if bits == 64 else 'float'}>"
+    if wide != floats:
+        name = writer.assign(f"bitcast {wide} {name} to {floats}")
+    name = writer.call(floats, f"llvm.arithmetic.fence.v{type_.lanes}f{bits}", f"{floats} {name}", floats)
+    return name if wide == floats else writer.assign(f"bitcast {floats} {name} to {wide}")
+
+
 def vectorised(scalar_handler: Handler) -> Handler:
     """The handler of an elementwise row for scalars and lanes, from that for scalars."""
 
     def handle(writer: Writer, op: Op) -> None:
         if type(op.results[0].type) is not LaneType:
             scalar_handler(writer, op)
+            return
+        if writer.masks is not None and is_mask(op.results[0].type) and writer.masks.combined(op):
             return
         narrow = any(is_narrow_float(scalar_of(value.type)) for value in (*op.operands, *op.results))
         vector = None if narrow else _VECTORS.get(op.kind)
@@ -338,7 +351,8 @@ def _lane_index(writer: Writer, op: Op) -> None:
 
 
 def _broadcast(writer: Writer, op: Op) -> None:
-    writer.names[op.results[0]] = splat(writer, _wide(op), writer.name(op.operands[0]))
+    if writer.masks is None or not is_mask(_wide(op)) or not writer.masks.combined(op):
+        writer.names[op.results[0]] = splat(writer, _wide(op), writer.name(op.operands[0]))
 
 
 def _extract_lane(writer: Writer, op: Op) -> None:
@@ -349,6 +363,9 @@ def _lane_test(writer: Writer, op: Op) -> None:
     type_ = op.operands[0].type
     assert type(type_) is LaneType
     kind = "or" if op.kind == "any_lane" else "and"
+    if writer.masks is not None:
+        writer.names[op.results[0]] = writer.masks.test(op.operands[0], kind)
+        return
     symbol = f"llvm.vector.reduce.{kind}.v{type_.lanes}i1"
     writer.names[op.results[0]] = writer.call("i1", symbol, writer.typed(op.operands[0]), value_type(type_))
 

@@ -6,6 +6,7 @@ reserved as soon as something asks for it, and the body, where operations appear
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from quadrants.errors import QuadrantsInternalError
@@ -14,6 +15,7 @@ from quadrants.ir.types import ArrayType, LaneType, ScalarType, Type, scalar_of
 from quadrants.targets.artifact import Message, PrintFormat
 from quadrants.targets.capability import CapabilityRecord
 from quadrants.targets.llvm.arrays import ArrayAccess
+from quadrants.targets.llvm.masks import Masks, is_mask
 from quadrants.targets.llvm.scalars import literal, memory_type, register_type
 
 __all__ = ["Loop", "Program", "Unit", "Writer", "value_type"]
@@ -128,6 +130,8 @@ class Writer:
         self.label = "%entry"
         self.plain_updates: frozenset[Value] = frozenset()
         self.atomic_needed = True
+        record = unit.program.record
+        self.masks = Masks(self) if record.vector_bits and not record.mask_registers else None
         self._count = 0
         self._domain = -1
         self._scopes: list[AliasScope] = []
@@ -212,11 +216,38 @@ class Writer:
     # Values.
 
     def name(self, value: Value) -> str:
-        """The operand text of a scalar value."""
+        """The operand text of a scalar value, or of lanes."""
+        if self.masks is not None and is_mask(value.type):
+            mask = self.masks.name(value)
+            if mask is not None:
+                return mask
         found = self.names.get(value)
         if found is None:
             found = self.names[value] = self.resolve(value)
         return found
+
+    # Values as they go from block to block, and from function to function.
+
+    def along(self, value: Value) -> str:
+        """A value on its way."""
+        return self.masks.along(value) if self.masks is not None and is_mask(value.type) else self.name(value)
+
+    def arrive(self, value: Value, name: str) -> None:
+        """Binds a value to a name that is on its way."""
+        if self.masks is not None and is_mask(value.type):
+            self.masks.arrived(value, name)
+        else:
+            self.names[value] = name
+
+    def types_along(self, values: Sequence[Value]) -> list[str]:
+        """The LLVM types of values on their way."""
+        return [self.type_along(value.type) for value in values]
+
+    def type_along(self, type_: Type) -> str:
+        if self.masks is not None and is_mask(type_):
+            assert type(type_) is LaneType
+            return self.masks.type(type_.lanes)
+        return value_type(type_)
 
     def typed(self, value: Value) -> str:
         """The operand of a scalar value, or of lanes, with its LLVM type before it."""

@@ -67,6 +67,7 @@ def record(machine: optimise.Machine | None = None) -> CapabilityRecord:
         vector_registers=32 if widest == 512 else 16,
         fused_multiply_add="+fma" in features,
         calls_c=True,
+        mask_registers={"+avx512f", "+avx512vl", "+avx512bw", "+avx512dq"} <= features,
         fast_gather=widest == 512 and not _is_slow_at_gathers(machine.processor),
         native_scatter=widest == 512 and not _is_slow_at_gathers(machine.processor),
     )
