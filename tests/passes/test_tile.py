@@ -81,12 +81,13 @@ def _tiled(module: Module, *more: object) -> int:
 @pytest.mark.parametrize("name", FORMS)
 @pytest.mark.parametrize("step", ["add", "sub"])
 @pytest.mark.parametrize("sizes", [(5, 7, 11), (4, 8, 16), (9, 17, 1)])
+@pytest.mark.parametrize("shape", [TileShape(2, 2, 2, 4, 8, 5), TileShape(6, 3, 1, 6, 9, 4)])
 def test_tiles_give_what_the_nest_gives(
-    name: str, step: str, sizes: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch
+    name: str, step: str, sizes: tuple[int, int, int], shape: TileShape, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tile, "_SMALLEST", 1)
     monkeypatch.setattr(tile, "_SHALLOWEST", 1)
-    monkeypatch.setattr(tile, "shape_of_tiles", lambda record, scalar: TileShape(2, 2, 2, 4, 8, 5))
+    monkeypatch.setattr(tile, "shape_of_tiles", lambda record, scalar: shape)
     rows, columns, depth = sizes
     generator = np.random.default_rng(1)
     a, b, c = (

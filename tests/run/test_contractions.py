@@ -226,3 +226,36 @@ def test_the_same_bits_for_any_number_of_threads() -> None:
         _kernel(carried)(a, b, c)
         found.append(c.copy())
     assert (found[0] == found[1]).all() and (found[0] == found[2]).all()
+
+
+def test_the_tile_in_the_assembly() -> None:
+    from quadrants.passes.tile import shape_of_tiles
+    from quadrants.targets.llvm.x64.target import record
+
+    a, b, c = _inputs((70, 80, 90), np.float32)
+    kernel = _kernel(carried)
+    kernel(a, b, c)
+    text = kernel.assembly()
+    task = text[text.index("task0") : text.index("task1")]
+    capabilities = record()
+    shape = shape_of_tiles(capabilities, qd.f32)
+    if capabilities.fused_multiply_add:
+        register = {512: "%zmm", 256: "%ymm", 128: "%xmm"}[capabilities.maximum_vector_bits]
+        sums = [line for line in task.splitlines() if "vfmadd" in line and "ps" in line and register in line]
+        assert len(sums) >= shape.rows * shape.vectors
+    assert "gather" not in task and "scatter" not in task
+
+
+def test_small_sizes_known_to_the_code_take_no_tiles() -> None:
+    @qd.kernel
+    def multiply(a, b, c):
+        for i, j in qd.ndrange(48, 48):
+            s = 0.0
+            for k in range(48):
+                s += a[i, k] * b[k, j]
+            c[i, j] = s
+
+    a, b, c = _inputs((48, 48, 48), np.float64)
+    multiply(a, b, c)
+    assert not _in_tiles(multiply)
+    _compare(c, a @ b)

@@ -40,11 +40,11 @@ def run(module: Module, context: PassContext) -> None:
 
 
 def shape_of_tiles(record: Any, scalar: ScalarType) -> TileShape:
-    """Two vectors of columns by as many rows as leave registers for a row of the right factor and an element of the
-    left; blocks of which the panels stay in the caches next to the processor."""
+    """Vectors of columns by as many rows as leave registers for a row of the right factor and an element of the left;
+    rows in fours, which are transposed in registers; blocks of which the panels stay in the caches next to the processor."""
     lanes = record.maximum_vector_bits // (8 * scalar.bytes)
-    rows = 12 if record.vector_registers >= 32 else 6
-    return TileShape(rows, 2, lanes, 240, 480 * 4 // max(scalar.bytes, 4), 256)
+    rows, vectors = (12, 2) if record.vector_registers >= 32 else (4, 3)
+    return TileShape(rows, vectors, lanes, 240, 480 * 4 // max(scalar.bytes, 4), 256)
 
 
 def _is_surely_small(contraction: Contraction, shape: TileShape) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from quadrants.ir.builder import Builder
-from quadrants.ir.nodes import Block, Value
+from quadrants.ir.nodes import Block, Op, Value
 from quadrants.ir.types import i64, lane_type, matrix_type, u1
 from quadrants.passes.clone import clone_ops
 from quadrants.passes.contractions import Contraction, Range
@@ -72,11 +72,13 @@ def rounded_up(builder: Builder, value: Value, step: Value) -> Value:
 
 
 class _Side(Record):
-    """One factor: its range, where the block begins and ends in it, how many panels that makes, and their memory."""
+    """One factor: its range, where the block begins and ends in it, how many panels that makes, and their memory: rows
+    of `piece` elements, depth after depth, for one piece of a panel after the other."""
 
     range: Range
     factor: Value
     width: int
+    piece: int
     first: Value
     end: Value
     panels: Value
@@ -140,7 +142,7 @@ class TileWriter:
         left = self._side(builder, found.row, found.left, shape.rows, shape.block_rows, row, rows[1])
         right = self._side(builder, found.column, found.right, shape.columns, shape.block_columns, column, columns[1])
         sums = self._memory(builder, shape.block_rows * shape.block_columns)
-        self._clear(builder, sums, left)
+        self._clear(builder, sums, left, right)
         low, high = found.depth.low, found.depth.high
         stretches = rounded_up(builder, builder.sub(high, low), builder.index(shape.block_depth))
 
@@ -164,21 +166,28 @@ class TileWriter:
         first = sum_of(builder, part.low, builder.mul(index, length, exact=True))
         end = builder.min(sum_of(builder, first, length), part.high)
         panels = rounded_up(builder, builder.sub(end, first), builder.index(width))
-        memory = self._memory(builder, most * self.shape.block_depth)
-        return _Side(part, factor, width, first, end, panels, memory)
+        piece = width & -width  # vectors of such lengths have no gaps between them in memory
+        memory = self._memory(builder, most // piece * self.shape.block_depth, piece)
+        return _Side(part, factor, width, piece, first, end, panels, memory)
 
-    def _memory(self, builder: Builder, count: int) -> Value:
-        return builder.emit("slot", type=matrix_type(self.contraction.scalar, (count,)))
+    def _memory(self, builder: Builder, *sizes: int) -> Value:
+        return builder.emit("slot", type=matrix_type(self.contraction.scalar, sizes))
 
-    def _clear(self, builder: Builder, sums: Value, left: _Side) -> None:
-        zero = builder.constant(0, self.contraction.scalar)
-        end = times(builder, left.panels, self.shape.rows * self.shape.block_columns)
+    def _clear(self, builder: Builder, sums: Value, left: _Side, right: _Side) -> None:
+        zero, start = builder.constant(0, self.contraction.scalar), builder.index(0)
+        length = times(builder, right.panels, right.width)
 
-        def clear(inner: Builder, place: Value, _: list[Value]) -> tuple[Value, ...]:
-            inner.op("store", zero, sums, place)
+        def row(outer: Builder, index: Value, _: list[Value]) -> tuple[Value, ...]:
+            line = times(outer, index, self.shape.block_columns)
+
+            def clear(inner: Builder, offset: Value, _: list[Value]) -> tuple[Value, ...]:
+                inner.op("store", zero, sums, sum_of(inner, line, offset))
+                return ()
+
+            loop(outer, start, length, clear)
             return ()
 
-        loop(builder, builder.index(0), end, clear)
+        loop(builder, start, times(builder, left.panels, left.width), row)
 
     # Panels.
 
@@ -214,15 +223,50 @@ class TileWriter:
         """Some depths of one panel."""
         width = side.width
         start = sum_of(builder, side.first, times(builder, index, width))
-        base = times(builder, index, width * self.shape.block_depth)
+        base = times(builder, index, width // side.piece * self.shape.block_depth)
         there, whole = builder.sub(side.end, start), builder.index(width)
         branches: list[Block] = []
         for valid in (whole, there):
             branch = Builder(Block(), builder.location)
-            self._lines(branch, side, (start, base, valid), first, depths)
+            source = self._plain_load(side) if valid is whole else None
+            if source is not None:
+                self._interleave(branch, side, source, (start, base), first, depths[1])
+            else:
+                self._lines(branch, side, (start, base, valid), first, depths)
             branch.op("yield")
             branches.append(branch.block)
         builder.op("if", builder.ge(there, whole), regions=tuple(branches), types=())
+
+    def _plain_load(self, side: _Side) -> Op | None:
+        """The load that a factor is, where a panel is a transposed piece of an array: neighbours are in the depth."""
+        op = side.factor.owner
+        if type(op) is not Op or op.kind != "load":
+            return None
+        *others, last = op.operands[1:]
+        if last is not self.contraction.depth.counter or others.count(side.range.counter) != 1:
+            return None
+        moving = {side.range.counter, self.contraction.depth.counter}
+        index = self.contraction.slices[side.factor][:-1]
+        return op if all(moving.isdisjoint(part.operands) for part in index) else None
+
+    def _interleave(
+        self, builder: Builder, side: _Side, source: Op, place: tuple[Value, Value], first: Value, depth: Value
+    ) -> None:
+        """A whole panel of an array's elements."""
+        start, base = place
+        counter = side.range.counter
+        axis = source.operands[1:].index(counter)
+
+        def piece(inner: Builder, number: Value, _: list[Value]) -> tuple[Value, ...]:
+            begin = sum_of(inner, start, times(inner, number, side.piece))
+            values = {**self.batch, counter: begin, self.contraction.depth.counter: first}
+            inner.block.ops += clone_ops(self.contraction.slices[side.factor][:-1], values)
+            array, *indices = [values.get(operand, operand) for operand in source.operands]
+            row = sum_of(inner, base, times(inner, number, self.shape.block_depth))
+            inner.op("interleave", side.memory, row, array, *indices, depth, axis=axis)
+            return ()
+
+        loop(builder, builder.index(0), builder.index(side.width // side.piece), piece, short=True)
 
     def _lines(
         self,
@@ -238,25 +282,35 @@ class TileWriter:
 
         def line(inner: Builder, at: Value, _: list[Value]) -> tuple[Value, ...]:
             k = sum_of(inner, first, at)
-            to = sum_of(inner, base, times(inner, at, side.width))
+            to = sum_of(inner, base, at)
 
             def element(part: Builder, offset: Value, _: list[Value]) -> tuple[Value, ...]:
                 values = {side.range.counter: sum_of(part, start, offset), self.contraction.depth.counter: k}
                 found = self._computed(part, side.factor, values)
-                part.op("store", found, side.memory, sum_of(part, to, offset))
+                part.op("store", found, side.memory, *self._place(part, side, to, offset))
                 return ()
 
             def nothing(part: Builder, offset: Value, _: list[Value]) -> tuple[Value, ...]:
                 none = part.constant(0, self.contraction.scalar)
-                part.op("store", none, side.memory, sum_of(part, to, offset))
+                part.op("store", none, side.memory, *self._place(part, side, to, offset))
                 return ()
 
-            loop(inner, zero, valid, element)
-            if number_of(valid) is None:
-                loop(inner, valid, whole, nothing)
+            # At the edge, and where elements are apart, vectors of the code generator's would only cost time to compile.
+            edge = number_of(valid) is None
+            loop(inner, zero, valid, element, short=edge or not self._is_across(side))
+            if edge:
+                loop(inner, valid, whole, nothing, short=True)
             return ()
 
         loop(builder, *depths, line)
+
+    def _place(self, builder: Builder, side: _Side, line: Value, offset: Value) -> tuple[Value, Value]:
+        """Where an element of a panel is, of which piece 0 has its depth in a line."""
+        if side.piece == side.width:
+            return line, offset
+        number = builder.shr(offset, builder.index(side.piece.bit_length() - 1))
+        row = sum_of(builder, line, times(builder, number, self.shape.block_depth))
+        return row, builder.bit_and(offset, builder.index(side.piece - 1))
 
     def _computed(self, builder: Builder, value: Value, counters: dict[Value, Value]) -> Value:
         """A value of the nest, computed anew for other counters."""
@@ -270,12 +324,12 @@ class TileWriter:
         shape, zero = self.shape, builder.index(0)
 
         def column(outer: Builder, across: Value, _: list[Value]) -> tuple[Value, ...]:
-            right_base = times(outer, across, shape.columns * shape.block_depth)
+            right_base = times(outer, across, shape.columns // right.piece * shape.block_depth)
             first_column = times(outer, across, shape.columns)
 
             def row(inner: Builder, down: Value, _: list[Value]) -> tuple[Value, ...]:
-                left_base = times(inner, down, shape.rows * shape.block_depth)
-                found = self._tile(inner, (left.memory, left_base), (right.memory, right_base), depth)
+                left_base = times(inner, down, shape.rows // left.piece * shape.block_depth)
+                found = self._tile(inner, left, right, (left_base, right_base), depth)
                 corner = sum_of(inner, times(inner, down, shape.rows * shape.block_columns), first_column)
                 self._add(inner, found, sums, corner)
                 return ()
@@ -286,29 +340,31 @@ class TileWriter:
         loop(builder, zero, right.panels, column)
 
     def _tile(
-        self, builder: Builder, left: tuple[Value, Value], right: tuple[Value, Value], depth: Value
+        self, builder: Builder, left: _Side, right: _Side, bases: tuple[Value, Value], depth: Value
     ) -> list[Value]:
         """The sums of one tile over one stretch of the depth, row by row."""
         shape = self.shape
         wide = lane_type(self.contraction.scalar, shape.lanes)
         none = builder.constant(0, wide)
 
-        def step(inner: Builder, _: Value, carried: list[Value]) -> list[Value]:
-            left_at, right_at, *totals = carried
+        def step(inner: Builder, at: Value, totals: list[Value]) -> list[Value]:
+            left_at, right_at = sum_of(inner, bases[0], at), sum_of(inner, bases[1], at)
             on = inner.constant(True, lane_type(u1, shape.lanes))
-            vectors = [
-                inner.emit("lane_load", right[0], _moved(inner, right_at, n * shape.lanes), on, steps=(1,))
-                for n in range(shape.vectors)
-            ]
+            vectors = [self._vector(inner, right, right_at, n * shape.lanes, on) for n in range(shape.vectors)]
             out: list[Value] = []
             for r in range(shape.rows):
-                element = inner.emit("load", left[0], _moved(inner, left_at, r))
+                row = _moved(inner, left_at, r // left.piece * shape.block_depth)
+                element = inner.emit("load", left.memory, row, inner.index(r % left.piece))
                 own = inner.emit("broadcast", element, type=wide)
                 out += [inner.add(totals[len(out) + n], inner.mul(own, v)) for n, v in enumerate(vectors)]
-            return [_moved(inner, left_at, shape.rows), _moved(inner, right_at, shape.columns), *out]
+            return out
 
-        starts = [left[1], right[1], *[none] * (shape.rows * shape.vectors)]
-        return loop(builder, builder.index(0), depth, step, starts)[2:]
+        return loop(builder, builder.index(0), depth, step, [none] * (shape.rows * shape.vectors))
+
+    def _vector(self, builder: Builder, side: _Side, line: Value, offset: int, on: Value) -> Value:
+        row = _moved(builder, line, offset // side.piece * self.shape.block_depth)
+        place = builder.index(offset % side.piece)
+        return builder.emit("lane_load", side.memory, row, place, on, steps=(0, 1))
 
     def _add(self, builder: Builder, found: list[Value], sums: Value, corner: Value) -> None:
         shape = self.shape
