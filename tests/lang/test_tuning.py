@@ -81,6 +81,22 @@ def test_turns_are_taken_after_a_while_and_fewer_threads_win(runs: Runs, monkeyp
     assert f"arrays of 64 to 255 elements: {times}; kept: 2 threads" in kernel.report()
 
 
+def test_fewer_threads_are_trusted_for_a_while(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow_path_only(monkeypatch)
+    monkeypatch.setattr(tuning, "TRUST", 4.0)
+    monkeypatch.setattr(tuning, "TRUSTED_RUNS", 0)
+    runs.seconds = lambda most: {0: 1.0, 2: 0.5, 1: 0.8}[most]
+    kernel = qd.kernel(twice)
+    call(kernel, 40)
+    assert "kept: 2 threads" in kernel.report()
+    runs.seconds = lambda most: 0.3 if most == 0 else 0.5
+    call(kernel, 40)
+    runs.threads.clear()
+    call(kernel, 20)
+    assert set(runs.threads) == {0}
+    assert "kept: as compiled" in kernel.report()
+
+
 def test_sizes_have_winners_of_their_own(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     slow_path_only(monkeypatch)
     kernel = qd.kernel(twice)
@@ -165,7 +181,7 @@ def test_the_launcher_watches_and_asks(runs: Runs) -> None:
     runs.seconds = lambda most: 0.5 if most == 2 else 1.0
     call(kernel, 40)
     installed = [binding.watch for binding in kernel._installed]
-    assert tuning.Watch(64, 256, 2, 0) in installed
+    assert tuning.Watch(64, 256, 2, int(tuning.TRUSTED_RUNS * 0.5e9)) in installed
     before = len(runs.threads)
     call(kernel, 10)
     assert len(runs.threads) == before

@@ -25,7 +25,7 @@ kernel @saxpy(%y: array<f32, 1, C>, %a: f32, %x: array<f32, 1, C>) {
   %n = dim %y, 0
   parallel for %i in %0 .. %n {cost = 50} {
     %1 = load %x[%i]
-    %2 = mul %a, %1
+    %2 = mul %a, %1 {contract = True}
     %3 = load %y[%i]
     %4 = add %2, %3
     store %4, %y[%i]

@@ -27,6 +27,8 @@ __all__ = ["Tuner", "Turn", "Variant"]
 SHORTEST_RUN = 50e-6
 # Seconds that a kernel has to run before variants are tried; for variants to compile, a multiple of what that costs.
 SHORTEST_WATCH = 0.05
+# Fewer threads may have won because others used the machine: after so many seconds, and runs, all threads try again.
+TRUST, TRUSTED_RUNS = 5.0, 200
 WATCH_FOR_COMPILE = 10.0
 _MOST_BINDINGS = 4
 
@@ -70,7 +72,7 @@ class _Bucket:
     def take_watched(self, seconds: float) -> None:
         """Takes over what the launcher counted. When so many seconds are reached, it asks Python each time, until other
         bindings are installed."""
-        if self.winner is not None:
+        if seconds == math.inf:
             return
         blocks = [binding.block for binding in self.bindings if binding.block is not None]
         for block in blocks:
@@ -138,8 +140,8 @@ class Tuner:
         bucket = self.buckets.get(number)
         if bucket is None:
             bucket = self.buckets[number] = self._begun(number)
-        bucket.take_watched(self._watch_seconds())
-        if bucket.winner is None and bucket.contest is None and bucket.spent >= self._watch_seconds():
+        bucket.take_watched(self._limit(bucket))
+        if bucket.contest is None and bucket.spent >= self._limit(bucket):
             self._begin_contest(bucket)
         variant = self._variant(bucket)
         self._described = []
@@ -151,18 +153,17 @@ class Tuner:
         """After a launch that took so long: what later launches on such arrays run; None while turns are taken."""
         bucket = turn.bucket
         self._running -= 1
-        if bucket.winner is None and bucket.contest is None:
+        if bucket.contest is None:
             bucket.spent, bucket.runs = bucket.spent + seconds, bucket.runs + 1
-            if seconds < SHORTEST_RUN and bucket.runs == 1:
+            if seconds < SHORTEST_RUN and bucket.runs == 1 and bucket.winner is None:
                 bucket.winner = _USUAL
-        elif bucket.contest is not None and turn.alone and turn.serial == self._serial:
+        elif turn.alone and turn.serial == self._serial:
             bucket.contest.note(turn.variant, seconds)
             self._advance(bucket)
         if bucket.contest is not None:
             return None
-        winner, limit = bucket.winner or _USUAL, 0
-        if bucket.winner is None:
-            limit = max(int((self._watch_seconds() - bucket.spent) * 1e9), 1)
+        winner, left = bucket.winner or _USUAL, self._limit(bucket) - bucket.spent
+        limit = max(int(left * 1e9), 1) if left < math.inf else 0
         return self._programs[winner.lanes], Watch(bucket.low, bucket.high, winner.threads, limit)
 
     def abandon(self, turn: Turn) -> None:
@@ -187,7 +188,7 @@ class Tuner:
         if kept is not None:
             lanes, limit, times = kept
             if self._has(lanes, False):
-                bucket.winner, bucket.times = Variant(lanes, limit), dict(times)
+                bucket.winner, bucket.times, bucket.is_about_threads = Variant(lanes, limit), dict(times), True
         return bucket
 
     def _has(self, lanes: int, may_compile: bool) -> bool:
@@ -203,7 +204,18 @@ class Tuner:
         compiling = sum(self.program.times.values()) * len(self.program.lane_options)
         return max(SHORTEST_WATCH, WATCH_FOR_COMPILE * compiling)
 
+    def _limit(self, bucket: _Bucket) -> float:
+        """Seconds of running after which a contest begins."""
+        if bucket.winner is None:
+            return self._watch_seconds()
+        if not bucket.winner.threads:
+            return math.inf
+        return max(TRUST, TRUSTED_RUNS * bucket.times.get(str(bucket.winner), 0.0))
+
     def _begin_contest(self, bucket: _Bucket) -> None:
+        if bucket.winner is not None:
+            bucket.contest = Contest(bucket.winner, [Variant(bucket.winner.lanes)])
+            return
         if bucket.spent < SHORTEST_RUN * bucket.runs or not self.variants:
             bucket.winner = _USUAL
             return
@@ -229,6 +241,7 @@ class Tuner:
             contest = bucket.contest = Contest(contest.champion, self._fewer(contest.champion), self._fewer)
         if contest.is_over:
             bucket.winner, bucket.contest = contest.champion, None
+            bucket.spent, bucket.runs = 0.0, 0
             self.program.tuned[bucket.number, threads.count()] = (
                 bucket.winner.lanes,
                 bucket.winner.threads,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from quadrants.errors import QuadrantsCompilationError
@@ -24,6 +24,8 @@ __all__ = ["Choice", "asked_lanes", "choose", "pays", "row_choice"]
 _LARGEST = 6000
 # Operations of a body up to which lanes are chosen unasked: lanes multiply what the code generator has to do.
 _LARGEST_UNASKED = 400
+# Operations of a body up to which other numbers of lanes are tried by timing.
+_LARGEST_TRIED = 1000
 # Operations for each gather under a mask in a loop that lanes leave one by one, below which lanes lose.
 _WORTH_A_GATHER = 6
 # Operations that calls make on lanes for each access to memory, from which on lanes pay.
@@ -38,12 +40,14 @@ _SHORT = 64
 
 @dataclass(frozen=True)
 class Choice:
-    """How many lanes, and why; `is_refusal` where lanes would have paid but are not possible."""
+    """How many lanes, and why; `is_refusal` where lanes would have paid but are not possible. `options`: other numbers that
+    might be faster, which the model cannot tell; empty where they would give other bits."""
 
     lanes: int
     reason: str
     is_refusal: bool = False
     location: Location | None = None
+    options: tuple[int, ...] = ()
 
 
 def asked_lanes(loop: Op, context: PassContext) -> int | None:
@@ -64,6 +68,18 @@ def choose(loop: Op, facts: Uniformity, context: PassContext, callees: Callees, 
     if loop.attribute("undecided") and not config.get("vectorize"):
         return Choice(1, "whether its iterations depend on one another cannot be decided")
     shape = _of_loop(loop, facts, callees, copies)
+    choice = _by_shape(loop, shape, asked, context)
+    if asked is None and not choice.is_refusal and shape.obstacle is None:
+        options = _options(loop, shape, choice.lanes, context)
+        if context.lanes_to_try in options:
+            reason = f"to find out by timing whether they are faster than {choice.lanes}"
+            return Choice(context.lanes_to_try, reason, options=options)
+        return replace(choice, options=options)
+    return choice
+
+
+def _by_shape(loop: Op, shape: _Shape, asked: int | None, context: PassContext) -> Choice:
+    """What the model says of a body."""
     if shape.obstacle is not None:
         return Choice(1, shape.obstacle, is_refusal=bool(asked or shape.pays), location=shape.where)
     if asked is not None and asked is not True:
@@ -97,6 +113,27 @@ def row_choice(loop: Op, facts: Uniformity, context: PassContext, callees: Calle
     return _width(context.record.vector_bits, shape)
 
 
+def _options(loop: Op, shape: _Shape, lanes: int, context: PassContext) -> tuple[int, ...]:
+    """Numbers of lanes that may be faster than what the model chose: more or less than one vector where iterations part or
+    reach apart, and lanes at all where gathers decide. Law: iterations in lanes compute what they compute alone, operation
+    by operation, so only sums across iterations, or in an order that the code generator chooses, tell them apart."""
+    if not context.record or not context.record.vector_bits or not (shape.diverges or shape.apart):
+        return ()
+    sums_freely = False
+    for op in walk(loop.regions[0]):
+        if op.kind == "call" or _sums_in_memory(op):
+            return ()
+        sums_freely = sums_freely or bool(op.attribute("reassociate"))
+    if _sums_across(loop) or shape.length > _LARGEST_TRIED or (lanes == 1 and sums_freely):
+        return ()
+    one: int = context.record.vector_bits // shape.bits
+    numbers: set[int] = {one, min(2 * one, 16)}
+    if lanes > 1 and shape.apart and not sums_freely:
+        numbers.add(1)
+    chunk: int = loop.attribute("chunk", 0) if loop.attribute("rank") == 1 else 0
+    return tuple(sorted(number for number in numbers if number != lanes and chunk % number == 0))
+
+
 def _width(vector_bits: int, shape: _Shape) -> int:
     """One vector of the widest type; two where lanes part or bodies are short, which hides latency."""
     lanes = vector_bits // shape.bits
@@ -112,6 +149,16 @@ def _of_loop(loop: Op, facts: Uniformity, callees: Callees, copies: Sequence[Cop
     if shape.length + shape.length_of_calls > _LARGEST:
         shape.refuse(f"its body has {shape.length + shape.length_of_calls} operations", loop)
     return shape
+
+
+def _sums_across(loop: Op) -> bool:
+    """Whether floats are added up from iteration to iteration."""
+    return any(scalar_of(result.type).is_float for result in loop.results)
+
+
+def _sums_in_memory(op: Op) -> bool:
+    """Whether floats are added to elements that iterations may share: lanes take turns in them."""
+    return op.kind == "update" and scalar_of(op.operands[0].type).is_float
 
 
 def _near(array: Value, count: int) -> int:

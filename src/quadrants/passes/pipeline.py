@@ -9,6 +9,7 @@ from quadrants.ir.nodes import STAGES, Module
 from quadrants.passes import (
     argument_bounds,
     check_bounds,
+    contract,
     cost,
     cse,
     cut_loops,
@@ -199,6 +200,13 @@ PIPELINE: tuple[Pass, ...] = (
     ),
     Pass("vectorise_rows", vectorise_rows.run, "lowered", "rows of neighbours within an iteration run in lanes"),
     Pass("vectorise_inside", vectorise_inside.run, "lowered", "what an item adds up over its neighbours runs in lanes"),
+    Pass(
+        "contract",
+        contract.run,
+        "lowered",
+        "a product and a sum are one instruction, the same in lanes and alone",
+        keeps_effects=True,
+    ),
     Pass("vectorise", vectorise.run, "lowered", "iterations that part, or reach apart, run in vector lanes"),
 )
 STRETCHES: tuple[tuple[str, ...], ...] = (
@@ -276,6 +284,10 @@ CONSTRAINTS: tuple[Constraint, ...] = (
     Constraint("expand_functions", "vectorise", "bodies are written for numbers"),
     Constraint("expand_functions", "vectorise_rows", "bodies are written for numbers"),
     Constraint("expand_functions", "vectorise_inside", "bodies are written for numbers"),
+    Constraint("dead_code2", "contract", "a product that is used once more is not fused"),
+    Constraint("contract", "vectorise", "lanes round as single iterations do"),
+    Constraint("vectorise_inside", "contract", "lanes of all kinds are fused"),
+    Constraint("expand_functions", "contract", "polynomials are sums of products"),
     Constraint("dead_code2", "vectorise", "what nothing uses would be masked, too"),
 )
 

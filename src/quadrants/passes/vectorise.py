@@ -13,6 +13,7 @@ from quadrants.ir.nodes import Block, Function, Module, Op, Value, walk
 from quadrants.ir.types import ScalarType, lanes_of, scalar_of, u1
 from quadrants.passes.clone import clone_ops
 from quadrants.passes.context import PassContext
+from quadrants.passes.contract import contract
 from quadrants.passes.lane_calls import Passed, call_in_one_lane
 from quadrants.passes.lane_choice import choose
 from quadrants.passes.lane_copies import Copy, find_copies
@@ -37,6 +38,10 @@ def run(module: Module, context: PassContext) -> None:
         facts = _facts(loop, forms)
         copies = find_copies(loop, module.kernel, context)
         choice = choose(loop, facts, context, forms.callees, copies)
+        if choice.options:
+            context.lane_options.update(choice.options)
+            if _fix_order(loop.regions[0], context):
+                facts = _facts(loop, forms)
         loop.attributes = {**(loop.attributes or {}), "lanes": choice.lanes, "lanes_reason": choice.reason}
         if choice.lanes > 1 and context.permit():
             into_lanes(block, loop, facts, choice.lanes, forms, copies)
@@ -47,6 +52,17 @@ def run(module: Module, context: PassContext) -> None:
             context.notice(
                 "vectorise", f"this loop runs without lanes: {choice.reason}", choice.location or loop.location
             )
+
+
+def _fix_order(block: Block, context: PassContext) -> bool:
+    """Sums in a body that is to give the same bits in any number of lanes keep the order that they are written in. Whether
+    there were any."""
+    free = [op for op in walk(block) if op.attribute("reassociate")]
+    for op in free:
+        op.attributes = {**(op.attributes or {}), "reassociate": False}
+    if free:
+        contract(block, context)
+    return bool(free)
 
 
 def parallel_loops(block: Block) -> Iterator[tuple[Block, Op]]:

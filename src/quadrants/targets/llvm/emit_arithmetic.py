@@ -29,11 +29,14 @@ def round_narrow(writer: Writer, scalar: ScalarType, value: str) -> str:
 
 
 def flags(op: Op) -> str:
-    """What may become of a float operation: `exact` ones are rounded as they are written; others may be contracted to
-    fused multiply-adds, and those that a pass has marked reassociated."""
+    """What may become of a float operation: `exact` ones are rounded as they are written; those that a pass has marked are
+    reassociated. Law: LLVM fuses a product into a sum only if both carry `contract`, so only products that a pass has
+    marked are fused by it."""
     if op.attribute("exact"):
         return ""
-    return "reassoc contract" if op.attribute("reassociate") else "contract"
+    if op.attribute("reassociate"):
+        return "reassoc contract"
+    return "contract" if op.kind != "mul" or op.attribute("contract") else ""
 
 
 def combine(writer: Writer, kind: str, scalar: ScalarType, left: str, right: str, float_flags: str = "contract") -> str:

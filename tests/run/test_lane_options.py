@@ -1,0 +1,121 @@
+"""Numbers of lanes that are left to timing give the same bits, ends of loops included."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import quadrants as qd
+from quadrants import knobs
+from quadrants.program import Program
+
+pytestmark = pytest.mark.slow
+
+COUNT = 61  # whole blocks and a rest at every width
+
+
+def escaping(x, y, index, out):
+    for i in range(len(out)):
+        a = x[i]
+        b = y[i]
+        n = 0
+        while a * a + b * b < 4.0 and n < 40:
+            a, b = a * a - b * b + x[i], 2 * a * b + y[i]
+            n += 1
+        out[i] = a * n + b
+
+
+def springs(x, y, index, out):
+    for i in range(len(out)):
+        d = x[index[i]] - x[i]
+        e = y[index[i]] - y[i]
+        r = qd.sqrt(d * d + e * e) + 1e-3
+        if r > 0.5:
+            out[i] = d * (r - 0.5) / r + e * d - x[i] * y[i]
+        else:
+            out[i] = qd.sin(d) * e + qd.exp(-r * r) * y[i]
+
+
+def neighbours(x, y, index, out):
+    for i in range(len(out)):
+        total = 0 * x[i]
+        weight = 1 + 0 * x[i]
+        k = 0
+        while k < index[i] % 9:
+            j = index[(i + k) % len(out)]
+            k += 1
+            if x[j] == x[i]:
+                continue
+            r = (x[j] - x[i]) * (x[j] - x[i]) + (y[j] - y[i]) * (y[j] - y[i])
+            if r < 2.0:
+                total += y[j] * (2.0 - r) * r
+                weight *= 1.0 + r * x[j]
+        out[i] = total - weight * x[i]
+
+
+def products(x, y, index, out):
+    for i in range(len(out)):
+        a = x[i] * y[i]
+        if index[i] % 3 == 0:
+            b = a + x[i]
+        elif index[i] % 3 == 1:
+            b = y[i] - a
+        else:
+            b = a * a + a
+        out[i] = b + a * y[index[i]]
+
+
+PROGRAMS = [escaping, springs, neighbours, products]
+
+
+def bits(kernel: Any, lanes: int, arguments: tuple[Any, ...]) -> tuple[bytes, Program]:
+    described = kernel._describe(kernel._bind(arguments, {}))
+    leaves = [leaf for _, argument in described for leaf in argument.leaves()]
+    program = kernel._form(described, leaves, knobs.current, False, lanes)
+    arguments[-1][:] = 0
+    program.run([(leaf, leaf.value) for leaf in leaves])
+    return arguments[-1].tobytes(), program
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("function", PROGRAMS, ids=lambda function: function.__name__)
+def test_every_option_gives_the_same_bits(function: Callable[..., None], dtype: type) -> None:
+    random = np.random.default_rng(3)
+    x, y = random.normal(size=(2, COUNT)).astype(dtype)
+    index = random.permutation(COUNT)
+    kernel = qd.kernel(function)
+    expected, program = bits(kernel, 0, (x, y, index, np.zeros(COUNT, dtype)))
+    options = program.lane_options
+    assert options
+    widths = {program.tasks[0][1]}
+    for lanes in options:
+        for count in (COUNT, 1, 16, 24):
+            found, variant = bits(kernel, lanes, (x, y, index % count, np.zeros(count, dtype)))
+            usual, _ = bits(kernel, 0, (x, y, index % count, np.zeros(count, dtype)))
+            assert found == usual
+        assert bits(kernel, lanes, (x, y, index, np.zeros(COUNT, dtype)))[0] == expected
+        widths.add(variant.tasks[0][1])
+    assert len(widths) == 1 + len(options)
+
+
+def test_sums_across_iterations_are_not_left_to_timing() -> None:
+    def total(x, index, out):
+        s = 0.0
+        for i in range(len(x)):
+            if x[i] > 0:
+                s += x[index[i]]
+        out[0] = s
+
+    def spread(x, index, out):
+        for i in range(len(x)):
+            if x[i] > 0:
+                out[index[i]] += x[i]
+
+    for function in (total, spread):
+        kernel = qd.kernel(function)
+        kernel(np.ones(50), np.arange(50), np.zeros(50))
+        assert kernel._last is not None
+        assert kernel._last.lane_options == ()
