@@ -26,7 +26,7 @@ kernel @total(%x: array<f32, 1, C>, %y: array<f32, 1, C>) -> f32 {
   %s = parallel for %i in %0 .. %n carry (%a = %f) {chunk = 1024, reductions = ("add",)} : f32 {
     %v = load %x[%i]
     %w = load %y[%i]
-    %p = mul %v, %w
+    %p = mul %v, %w {contract = True}
     %b = add %a, %p {reassociate = True}
     yield %b
   }
@@ -79,7 +79,7 @@ kernel @sums(%x: array<f64, 1, C>, %i: i64) -> f64 {
   return %g
 }
 function @quarters(%x: f64, %y: f64) -> f64, f64, f64, f64 {
-  %p = mul %x, %y
+  %p = mul %x, %y {contract = True}
   %q = add %x, %y
   %r = sub %x, %p
   return %p, %q, %r, %x
