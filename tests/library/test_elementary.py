@@ -198,3 +198,25 @@ def test_fma_and_lookup(arch: Arch) -> None:
     assert entries.tolist() == [table[i % 3] for i in range(20)]
     assert qd.lookup(table, 1, qd.u64) == 2**64 - 1
     assert qd.fma(2.0, 3.0, 1.0) == 7.0
+
+
+@on_x64
+def test_many_functions_are_called_out_of_line() -> None:
+    qd.init(arch=qd.x64)
+
+    @qd.kernel
+    def many(a, b, out):
+        for i in range(len(out)):
+            x = a[i]
+            for k in qd.static(range(30)):
+                x = np.sin(0.5 * x + k) + np.arctan2(x, b[i] + k)
+            out[i] = x
+
+    a, b = np.linspace(-2, 2, 133).astype(np.float32), np.linspace(1, 3, 133).astype(np.float32)
+    out = np.empty_like(a)
+    many(a, b, out)
+    x = a
+    for k in range(30):
+        x = np.sin(np.float32(0.5) * x + np.float32(k)) + np.arctan2(x, b + np.float32(k))
+    np.testing.assert_allclose(out, x, rtol=1e-4, atol=1e-5)
+    assert any("sin_f32" in name for name, _ in many._last.artifact.objects)

@@ -117,6 +117,8 @@ def maximum(s: ScalarType, a: N, b: N) -> N:
 
 
 def fma(s: ScalarType, a: N, b: N, c: N) -> N:
+    if s.bits == 32 and np.asarray(a).dtype == np.float32:  # the product is exact in f64
+        return np.add(np.multiply(a, b, dtype=np.float64), c).astype(np.float32)
     return np.add(np.multiply(a, b), c)
 
 

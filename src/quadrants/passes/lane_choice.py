@@ -26,6 +26,8 @@ _LARGEST = 6000
 _LARGEST_UNASKED = 400
 # Operations of a body up to which other numbers of lanes are tried by timing.
 _LARGEST_TRIED = 1000
+# The same for straight lines with calls under branches, of which the code generator makes no vectors.
+_LONGEST_LINE = 1500
 # Operations for each gather under a mask in a loop that lanes leave one by one, below which lanes lose.
 _WORTH_A_GATHER = 6
 # Operations that calls make on lanes for each access to memory, from which on lanes pay.
@@ -211,6 +213,10 @@ class _Shape:
             self.obstacle, self.where = reason, op.location
 
     @property
+    def most(self) -> int:
+        return _LONGEST_LINE if self.far and not self.loops else _LARGEST_UNASKED
+
+    @property
     def calls_pay(self) -> bool:
         """Whether its calls do enough in lanes: a function's form is compiled once for all that call it, and kept."""
         return self.work_of_calls >= _WORTH_AN_ACCESS * max(self.accesses, 8)
@@ -219,7 +225,7 @@ class _Shape:
     def pays(self) -> bool:
         """Whether lanes are chosen unasked: for loops within, and what they cost to compile has to stay small. Straight
         lines are left to the code generator, whose own vectors cost less."""
-        if self.gathers or self.length > _LARGEST_UNASKED:
+        if self.gathers or self.length > self.most:
             return False
         if self.calls_pay:
             return True
@@ -231,7 +237,7 @@ class _Shape:
     def loss(self) -> str:
         if self.gathers:
             return "most of its time goes to elements that are apart"
-        if self.length > _LARGEST_UNASKED:
+        if self.length > self.most:
             return f"its body has {self.length} operations: lanes would cost more to compile than they give"
         if self.loops:
             return "its loops within run over neighbouring elements: left to the code generator"

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from quadrants.ir.nodes import Op
 from quadrants.ir.types import ScalarType
+from quadrants.passes.expand_functions import EXPANDED
 from quadrants.targets.llvm.functions import EXACT, INTRINSICS
 from quadrants.targets.llvm.helpers import call_helper
 from quadrants.targets.llvm.scalars import literal, register_type
@@ -107,8 +108,11 @@ def _called(writer: Writer, op: Op) -> None:
     writer.names[op.results[0]] = writer.assign(f"extractvalue {struct} {returned}, 0")
 
 
-def _integer_power(writer: Writer, op: Op) -> None:
+def _power(writer: Writer, op: Op) -> None:
+    if "callee" in op.attributes:
+        return _called(writer, op)
     writer.names[op.results[0]] = call_helper(writer, "integer_power", scalar(op.results[0]), *_operands(writer, op))
+    return None
 
 
 def _constant(op: Op, index: int) -> int | None:
@@ -326,8 +330,8 @@ def _table() -> dict[str, Callable[[Writer, Op], None]]:
         (_compare, tuple(_COMPARISONS)),
         (_test, ("is_nan", "is_inf")),
         (_function, tuple(INTRINSICS)),
-        (_called, ("sin", "cos", "tan")),
-        (_integer_power, ("pow",)),
+        (_called, tuple(EXPANDED - {"pow"})),
+        (_power, ("pow",)),
         (_select, ("select",)),
         (_fma, ("fma",)),
         (_lookup, ("lookup",)),

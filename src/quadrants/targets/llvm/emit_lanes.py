@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from quadrants.ir.nodes import Op, Value
 from quadrants.ir.types import LaneType, ScalarType, scalar_of
+from quadrants.passes.expand_functions import EXPANDED
 from quadrants.targets.llvm.emit_arithmetic import flags
 from quadrants.targets.llvm.functions import INTRINSICS
 from quadrants.targets.llvm.masks import is_mask
@@ -84,23 +85,27 @@ def each_lane(writer: Writer, op: Op, scalar_handler: Handler) -> str:
     return wide
 
 
-def _called(writer: Writer, op: Op) -> str:
-    """A function of one number, called for each lane in a loop: it stands under a branch that is rarely taken, so code
-    should be short rather than fast."""
+def _called(writer: Writer, op: Op) -> str | None:
+    """A function of numbers, called for each lane in a loop: it stands under a branch that is rarely taken, or where
+    there is much code already, so code should be short rather than fast."""
+    if "callee" not in op.attributes:
+        return None
     type_ = _wide(op)
     wide, scalar = value_type(type_), register_type(type_.scalar)
     head, done, start = writer.new_label(), writer.new_label(), writer.label
     lane, total, following = writer.fresh(), writer.fresh(), writer.fresh()
-    (a,) = _names(writer, op)
+    names = _names(writer, op)
     program, callee = writer.program, op.attributes["callee"]
     writer.jump(head)
     writer.begin(head)
     places = writer.reserve(), writer.reserve()
-    number = writer.assign(f"extractelement {wide} {a}, i64 {lane}")
+    numbers = [writer.assign(f"extractelement {wide} {name}, i64 {lane}") for name in names]
     attributes, convention = program.attributes[callee], program.function_convention
     struct = f"{{ {scalar} }}"
     symbol = program.symbols[callee]
-    returned = writer.call(struct, symbol, f"{scalar} {number}", scalar, attributes, convention)
+    arguments = ", ".join([f"{scalar} {number}" for number in numbers])
+    parameters = ", ".join([scalar] * len(numbers))
+    returned = writer.call(struct, symbol, arguments, parameters, attributes, convention)
     result = writer.assign(f"extractvalue {struct} {returned}, 0")
     filled = writer.assign(f"insertelement {wide} {total}, {scalar} {result}, i64 {lane}")
     writer.line(f"{following} = add nuw nsw i64 {lane}, 1")
@@ -333,7 +338,7 @@ def _table() -> dict[str, Callable[[Writer, Op], str | None]]:
         (_division, ("floordiv", "mod", "truncdiv", "truncmod")),
         (_cast, ("cast",)),
         (_bitcast, ("bitcast",)),
-        (_called, ("sin", "cos", "tan")),
+        (_called, tuple(EXPANDED)),
     ):
         table.update(dict.fromkeys(kinds, handler))
     return table
