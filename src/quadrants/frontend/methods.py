@@ -23,11 +23,13 @@ __all__ = ["method_of"]
 
 Method = Callable[[Any, Run, Arguments, ast.AST], Binding]
 _METHODS: dict[str, Method] = {}
+# What an array without axes has, too, as long as it is not its element that is meant.
+_OF_ARRAYS = ("shape", "ndim", "dtype", "size")
 
 
 def method_of(walker: Walker, base: Binding, name: str, node: ast.AST) -> Binding | None:
     """The member `name` of a run-time value, None if there is none."""
-    if type(base) is Array and base.domain > len(base.prefix):
+    if type(base) is Array and (base.domain > len(base.prefix) or (not base.indexed and name in _OF_ARRAYS)):
         return _array_member(walker, base, name, node)
     if name in ("n", "m", "shape", "ndim", "T"):
         return _size_member(walker, base, name, node)
