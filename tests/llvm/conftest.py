@@ -31,11 +31,11 @@ if not native.available():
 class Compiled:
     """A module compiled and loaded; calls bind arguments as `interpret` does and give results as it does."""
 
-    def __init__(self, module: Module, level: int = 2) -> None:
+    def __init__(self, module: Module, level: int = 2, machine: Any = None) -> None:
         module = parse_module(print_module(module))  # a copy: the interpreter runs what was given
         expand_functions.run(module, PassContext(record=target.record()))
         self.frame = frame_layout(module.kernel)
-        self.artifact = target.compile_module(module, target.Options(level=level, verify=True))
+        self.artifact = target.compile_module(module, target.Options(level=level, verify=True, machine=machine))
         library = Library(threads.symbols())
         loaded = library.load_group([data for _, data in self.artifact.objects])
         self._entry = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(loaded[-1].address(self.artifact.entry))

@@ -84,6 +84,8 @@ class LaneCalls(LaneLoops):
         for result, new in zip(op.results, made):
             if result in self.facts.varying and lanes_of(new.type) == 1:
                 new = self.values.broadcast(new)
+            elif result not in self.facts.varying and lanes_of(new.type) > 1:
+                new = self.builder.extract_lane(new, lane=0)
             self.values.bind(result, new)
 
 

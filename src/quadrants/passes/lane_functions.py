@@ -45,7 +45,8 @@ class LaneFunctions:
         facts = self.callees.facts(old.name, varying)
         assert facts is not None
         last = old.body.ops[-1]
-        varies = [value in facts.varying for value in last.operands]
+        # Numbers that lanes share come back as lanes, too, where they are floats: conventions have registers for those.
+        varies = [value in facts.varying or scalar_of(value.type).is_float for value in last.operands]
         results = [
             lane_type(scalar_of(type_), lanes) if differs else type_ for type_, differs in zip(old.result_types, varies)
         ]

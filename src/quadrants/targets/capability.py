@@ -20,6 +20,7 @@ class CapabilityRecord:
     vector_bits: width of the vectors to aim at; maximum_vector_bits: the widest that the machine has; 0 means none.
     vector_registers: how many vectors registers hold.
     calling_convention: LLVM's word for how functions are called ('' is C's); it decides how many values registers carry.
+    lane_convention: the same for functions that take or give lanes.
     functions_take_buffers: whether calls can pass arrays; without it functions are copied per set of arrays.
     fast_gather: whether a hardware gather beats scalar loads; native_scatter: whether scatters are one instruction.
     mask_registers: whether truth values of lanes have registers of their own; else they are vectors of numbers.
@@ -41,6 +42,7 @@ class CapabilityRecord:
     vector_registers: int = 16
     float_atomics: frozenset[str] = frozenset()
     calling_convention: str = ""
+    lane_convention: str = ""
     functions_take_buffers: bool = True
     fast_gather: bool = False
     native_scatter: bool = False

@@ -12,6 +12,7 @@ import re
 from quadrants.digest import blake2b
 from quadrants.errors import QuadrantsInternalError
 from quadrants.ir.nodes import Function, Module, Op, walk
+from quadrants.ir.types import lanes_of
 from quadrants.records import Record
 from quadrants.targets.artifact import Message, PrintFormat
 from quadrants.targets.capability import CapabilityRecord
@@ -159,8 +160,15 @@ def _facts(module: Module, groups: list[list[str]], record: CapabilityRecord, at
             if module.functions[name].attributes.get("may_alias"):
                 program.may_alias.add(name)
             program.effects[name] = effects
+            program.conventions[name] = _convention(module.functions[name], record)
             program.attributes[name] = f"{effects} {program.define_attributes}".strip()
     return program
+
+
+def _convention(function: Function, record: CapabilityRecord) -> str:
+    """The calling convention of a function, by whether it takes or gives lanes."""
+    types = [*[parameter.type for parameter in function.parameters], *function.result_types]
+    return record.lane_convention if any(lanes_of(type_) > 1 for type_ in types) else record.calling_convention
 
 
 def _effects(program: Program, ops: list[Op], callees: list[str], circular: bool) -> str:

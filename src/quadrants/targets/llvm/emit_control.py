@@ -258,7 +258,7 @@ def _call(writer: Writer, op: Op) -> None:
     struct = result_struct(types, may_fail)
     symbol = program.symbols[callee]
     attributes = program.attributes[callee]
-    convention = program.function_convention
+    convention = program.convention(callee)
     returned = writer.call(struct, symbol, ", ".join(arguments), ", ".join(parameters), attributes, convention)
     for k, result in enumerate(op.results):
         writer.arrive(result, writer.assign(f"extractvalue {struct} {returned}, {k}"))

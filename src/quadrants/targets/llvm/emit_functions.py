@@ -128,7 +128,7 @@ class FunctionWriter(Writer):
                 size = descriptor_bytes(value.type)
                 parameters.append(f"ptr readonly nonnull noundef align 8 dereferenceable({size}) %p{k}")
         attributes = self.program.attributes[self.function.name]
-        convention = self.program.function_convention
+        convention = self.program.convention(self.function.name)
         return f"define {convention}{self.struct} @{symbol}({', '.join(parameters)}) {attributes}"
 
     def descriptor(self, value: Value) -> str:

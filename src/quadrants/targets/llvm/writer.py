@@ -32,13 +32,13 @@ class Program:
     symbols: dict[str, str] = field(default_factory=dict)
     attributes: dict[str, str] = field(default_factory=dict)
     effects: dict[str, str] = field(default_factory=dict)
+    conventions: dict[str, str] = field(default_factory=dict)
     may_fail: set[str] = field(default_factory=set)
     may_alias: set[str] = field(default_factory=set)
 
-    @property
-    def function_convention(self) -> str:
-        """The word before the result type in `define`, `declare` and `call` of the program's functions."""
-        word = self.record.calling_convention
+    def convention(self, name: str) -> str:
+        """The word before the result type in `define`, `declare` and `call` of one of the program's functions."""
+        word = self.conventions[name]
         return f"{word} " if word else ""
 
 

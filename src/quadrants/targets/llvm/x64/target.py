@@ -62,6 +62,7 @@ def record(machine: optimise.Machine | None = None) -> CapabilityRecord:
         version=f"x64-{VERSION}/{machine.processor}/{machine.features}",
         dtypes=_DTYPES if "+f16c" in features else _DTYPES - {"f16"},
         calling_convention="x86_regcallcc",  # C's returns the third float on the x87 stack
+        lane_convention="fastcc",  # regcall's leaves no register free: LLVM gives up on some masks
         vector_bits=min(widest, 256),  # 512 is no faster on Zen 4 and slower on short rows
         maximum_vector_bits=widest,
         vector_registers=32 if widest == 512 else 16,
