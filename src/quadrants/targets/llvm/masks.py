@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["Masks", "is_mask"]
 
 _ON_NUMBERS = {"bit_and": "and", "bit_or": "or", "bit_xor": "xor"}
-_WIDEST = 256  # bits that a barrier takes at once
+_WIDEST = 256  # bits that a barrier takes at once, where vectors are so wide
 
 
 def is_mask(type_: Type) -> bool:
@@ -51,6 +51,11 @@ class Masks:
     def bits(self, lanes: int) -> int:
         """The width of a mask's numbers."""
         return 64 if lanes * 64 <= self._writer.program.record.vector_bits else 32
+
+    @property
+    def _most_bits(self) -> int:
+        """Bits that a barrier takes at once: LLVM gives up on what fits in no register."""
+        return min(_WIDEST, self._writer.program.record.maximum_vector_bits)
 
     def type(self, lanes: int) -> str:
         """The LLVM type of a mask's numbers."""
@@ -96,7 +101,7 @@ class Masks:
         writer, numbers, lanes = self._writer, self.along(value), _lanes(value)
         bits = self.bits(lanes)
         numbers = self._behind_barrier(numbers, lanes)
-        while lanes * bits > _WIDEST:
+        while lanes * bits > self._most_bits:
             halves = self._halves(numbers, lanes)
             lanes //= 2
             numbers = writer.assign(f"{kind} <{lanes} x i{bits}> {halves[0]}, {halves[1]}")
@@ -156,7 +161,7 @@ class Masks:
         """Numbers that no pass knows anything of."""
         writer, bits = self._writer, self.bits(lanes)
         text = f"<{lanes} x i{bits}>"
-        if lanes * bits <= _WIDEST:
+        if lanes * bits <= self._most_bits:
             return writer.assign(
                 f'call {text} asm sideeffect "", "=x,0"({text} {numbers}) memory(inaccessiblemem: readwrite) nounwind'
             )
