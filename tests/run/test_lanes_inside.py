@@ -165,6 +165,7 @@ def interpolated(first, last, table, x, out):
             cell = int(t)
             u = t - cell
             w = table[cell] * (1.0 - u) + table[cell + 1] * u
+            w = w * (0.5 + w * (0.25 + w * (0.125 + w * (0.0625 + w * (0.03 + w)))))
             s += w * w + 0.5 * x[k]
         out[i] = s
 

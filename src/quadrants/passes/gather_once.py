@@ -22,7 +22,7 @@ from quadrants.passes.context import PassContext
 from quadrants.passes.cost import most_trips
 from quadrants.passes.drop_atomics import parallel_loops
 from quadrants.passes.fold import number_of
-from quadrants.passes.index_accesses import IndexAccess, IndexAccesses, Signature, components_of, is_plain
+from quadrants.passes.index_accesses import IndexAccess, IndexAccesses, Signature, components_of, is_plain, static_sizes
 from quadrants.passes.iteration_order import take_in_order_of
 from quadrants.passes.memory import memory_effects
 from quadrants.passes.nest import Nest, highs, lows
@@ -92,7 +92,7 @@ class _Rewriter:
         builder = Builder(front, loop.location)
         one = Builder(slow, loop.location)
         slow.ops = clone_ops([loop], {})
-        slow.ops[0].attributes["in_place"] = True
+        _leave_alone(slow.ops[0])
         one.op("yield", *slow.ops[0].results)
         there: Value | None = None
         temporaries: dict[tuple[Value, ScalarType], Value] = {}
@@ -204,7 +204,7 @@ class _Rewriter:
         inner.op("yield")
         zeros = [builder.index(0) for _ in counters]
         sizes = [builder.emit("dim", order, axis=axis) for axis in range(type_.rank)]
-        builder.op("for", *zeros, *sizes, regions=(region,), rank=type_.rank, parallel=True)
+        builder.op("for", *zeros, *sizes, regions=(region,), rank=type_.rank, parallel=True, short=True)
 
     def _use(self, temporary: Value, copy: _Copy) -> None:
         for access in copy.accesses:
@@ -291,8 +291,44 @@ def _fill_one(builder: Builder, element: Value, counters: list[Value], temporary
     branch, empty = Block(), Block()
     within = Builder(branch, builder.location)
     for component, row in copy.rows.items():
-        loaded = within.emit("load", array, index, *[within.index(number) for number in component])
-        within.op("store", loaded, temporary, within.index(row), *counters)
+        _copy_one(within, array, (index, component), temporary, (row, counters))
     within.op("yield")
     Builder(empty, builder.location).op("yield")
     builder.op("if", inside, regions=(branch, empty), types=())
+
+
+def _copy_one(
+    builder: Builder,
+    array: Value,
+    source: tuple[Value, tuple[int, ...]],
+    temporary: Value,
+    target: tuple[int, list[Value]],
+) -> None:
+    """Copies one number, if the array has such a component."""
+    type_ = array.type
+    assert isinstance(type_, ArrayType)
+    index, component = source
+    row, counters = target
+    unknown = [axis + 1 for axis, size in enumerate(static_sizes(type_)) if size is None]
+    conditions = [
+        builder.lt(builder.index(component[axis - 1]), builder.emit("dim", array, axis=axis)) for axis in unknown
+    ]
+    branch, empty = Block(), Block()
+    within = Builder(branch, builder.location) if conditions else builder
+    loaded = within.emit("load", array, index, *[within.index(number) for number in component])
+    within.op("store", loaded, temporary, within.index(row), *counters)
+    if conditions:
+        within.op("yield")
+        Builder(empty, builder.location).op("yield")
+        condition = conditions[0]
+        for other in conditions[1:]:
+            condition = builder.bit_and(condition, other)
+        builder.op("if", condition, regions=(branch, empty), types=())
+
+
+def _leave_alone(loop: Op) -> None:
+    """Marks the form of a loop that seldom runs: it is worth no vectors, which take long to make."""
+    loop.attributes["in_place"] = True
+    for op in walk(loop.regions[0]):
+        if op.kind == "for":
+            op.attributes["short"] = True

@@ -14,7 +14,7 @@ from quadrants.passes.memory import MemoryEffects
 from quadrants.passes.nest import Nest, highs, lows
 from quadrants.passes.rewrite import computed_from
 
-__all__ = ["IndexAccess", "IndexAccesses", "Signature", "components_of", "is_plain"]
+__all__ = ["IndexAccess", "IndexAccesses", "Signature", "components_of", "is_plain", "static_sizes"]
 
 _MOST_COMPONENTS = 24
 
@@ -161,15 +161,23 @@ def components_of(array: Type, loaded: Type, rest: list[object]) -> list[tuple[i
     if not isinstance(array, ArrayType) or not all(isinstance(number, int) and number >= 0 for number in rest):
         return None
     known = tuple([number for number in rest if isinstance(number, int)])
-    static = array.trailing[len(array.trailing) - (array.rank - 1) :] if array.rank > 1 else ()
-    if len(static) != array.rank - 1 or any(number >= size for number, size in zip(known, static)):
+    static = static_sizes(array)
+    if any(size is not None and number >= size for number, size in zip(known, static)):
         return None
     if not isinstance(loaded, MatrixType):
-        return [known]
+        return [known] if len(known) == len(static) else None
     found = [known]
     for size in static[len(known) :]:
+        if size is None:
+            return None
         found = [(*start, number) for start in found for number in range(size)]
     return found
+
+
+def static_sizes(array: ArrayType) -> list[int | None]:
+    """The sizes of an array's axes behind the first one, None for those that the code does not tell."""
+    unknown = array.rank - 1 - len(array.trailing)
+    return [None] * unknown + list(array.trailing[-(array.rank - 1) :] if array.rank > 1 else ())
 
 
 def _signature(index: Value, order: Value, steps: list[Op]) -> Signature:

@@ -17,7 +17,7 @@ __all__ = ["InnerLoop", "find_inner_loops"]
 
 # Trips from which on vectors of an inner loop pay; operations for each element that is apart, below which they do not.
 _FEW_TRIPS = 8
-_WORTH_A_GATHER = 5
+_WORTH_A_GATHER = 10
 _CONTROL = frozenset({"if", "yield", "continue", "load", "constant", "dim"})
 
 
@@ -63,11 +63,6 @@ class InnerLoop:
         factor = form.coefficient(counter)
         rest = form.without(counter)
         return factor is not None and factor.constant == 1 and rest.atoms().isdisjoint(self.facts.varying)
-
-    @property
-    def is_all_neighbours(self) -> bool:
-        """Whether lanes load vectors and nothing else."""
-        return self.apart == 0
 
     @property
     def pays(self) -> bool:

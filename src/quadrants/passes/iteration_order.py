@@ -52,7 +52,7 @@ def _is_permutation(builder: Builder, order: Value, marks: Value, size: Value) -
     one.op("if", is_inside, regions=(mark, empty), types=())
     one.op("yield")
     zero = builder.index(0)
-    builder.op("for", zero, size, regions=(first,), rank=1, parallel=True)
+    builder.op("for", zero, size, regions=(first,), rank=1, parallel=True, short=True)
     number, lost = second.add_argument(i64, "k"), second.add_argument(i64, "lost")
     two = Builder(second, builder.location)
     index, is_inside = _place(two, order, number, size)
@@ -65,7 +65,7 @@ def _is_permutation(builder: Builder, order: Value, marks: Value, size: Value) -
     more = two.op("if", is_inside, regions=(found, missing), types=(i64,)).results[0]
     two.op("yield", two.add(lost, more))
     counted = builder.op(
-        "for", zero, size, zero, regions=(second,), rank=1, parallel=True, reductions=("add",), chunk=CHUNK
+        "for", zero, size, zero, regions=(second,), rank=1, parallel=True, reductions=("add",), chunk=CHUNK, short=True
     )
     return builder.eq(counted.results[0], zero)
 

@@ -18,7 +18,7 @@ from quadrants.passes.ranges import Ranges
 from quadrants.passes.structure import callee_of
 from quadrants.passes.uniformity import Uniformity
 
-__all__ = ["Choice", "asked_lanes", "choose", "pays", "row_choice"]
+__all__ = ["Choice", "asked_lanes", "choose", "row_choice"]
 
 # Operations of a body from which on lanes cost more to compile than they give.
 _LARGEST = 6000
@@ -96,12 +96,6 @@ def _by_shape(loop: Op, shape: _Shape, asked: int | None, context: PassContext) 
     if loop.attribute("rank") == 1 and chunk % lanes:
         return Choice(1, f"its chunks of {chunk} iterations are no whole blocks of {lanes} lanes")
     return Choice(lanes, shape.why)
-
-
-def pays(loop: Op, facts: Uniformity, callees: Callees, copies: list[Copy]) -> bool:
-    """Whether a parallel loop gains by lanes, which would work on these copies, if nobody asks for any."""
-    shape = _of_loop(loop, facts, callees, copies)
-    return shape.obstacle is None and shape.pays
 
 
 def row_choice(loop: Op, facts: Uniformity, context: PassContext, callees: Callees) -> int:

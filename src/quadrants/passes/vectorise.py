@@ -6,10 +6,12 @@ Loops that are straight lines over neighbouring elements are left as they are: c
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Block, Function, Module, Op, Value, walk
+from quadrants.ir.ops import OPS
 from quadrants.ir.types import ScalarType, lanes_of, scalar_of, u1
 from quadrants.passes.clone import clone_ops
 from quadrants.passes.context import PassContext
@@ -174,11 +176,15 @@ def _whole(writer: LaneWriter, loop: Op, start: Value, outer: list[Value], carri
 
 def identity(kind: str, scalar: ScalarType) -> float | int:
     """The number with which a lane's part of a reduction starts."""
-    from quadrants.ir.interpret import identity_of
-
+    if kind in ("min", "max"):
+        if scalar.is_float:
+            return math.nan  # the minimum and the maximum of NaN and a number are the number
+        return scalar.maximum if kind == "min" else scalar.minimum
+    number = OPS[kind].identity
+    assert number is not None
     if kind == "add" and scalar.is_float:
         return -0.0
-    return identity_of(kind, scalar).item()
+    return scalar.maximum if number == -1 and not scalar.is_signed else number
 
 
 def combined(builder: Builder, kind: str, total: Value, wide: Value) -> Value:

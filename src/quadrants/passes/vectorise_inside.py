@@ -17,7 +17,7 @@ from quadrants.passes.affine import Forms
 from quadrants.passes.context import PassContext
 from quadrants.passes.inner_loops import InnerLoop, find_inner_loops
 from quadrants.passes.lane_callees import Callees
-from quadrants.passes.lane_choice import asked_lanes, pays
+from quadrants.passes.lane_choice import asked_lanes
 from quadrants.passes.lane_copies import Copy, find_copies
 from quadrants.passes.lane_values import Linear
 from quadrants.passes.lanes import LaneWriter
@@ -62,13 +62,11 @@ def _may_choose(loop: Op, context: PassContext) -> bool:
 
 
 def _are_better(parallel: Op, found: list[InnerLoop], callees: Callees, copies: list[Copy]) -> bool:
-    """Whether lanes within an iteration are better than iterations as lanes."""
+    """Whether lanes within an iteration are better than iterations as lanes: where those would leave a loop one by one, and
+    reach apart what lies side by side within an iteration."""
     counters = parallel.regions[0].arguments[parallel.attribute("rank") - 1 :]
     facts = Uniformity(parallel.regions[0], counters, callees)
-    parting = [inner for inner in found if inner.loop in facts.divergent]
-    if any(inner.is_all_neighbours for inner in parting):
-        return True
-    return bool(parting) and not pays(parallel, facts, callees, copies)
+    return any(inner.loop in facts.divergent for inner in found)
 
 
 def _width(found: list[InnerLoop], context: PassContext) -> int:
