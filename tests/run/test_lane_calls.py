@@ -226,6 +226,20 @@ def random_numbers(x, out):
             out[i] = drawn(x[i], x[i] % 4)
 
 
+def double_and_add(x, y, i):
+    before = x[i]
+    y[i] = 2 * before
+    return x[i] + before
+
+
+def same_array_twice(x, out):
+    for i in range(len(x)):
+        out[i] = x[i]
+        out[i] += double_and_add(out, out, i)
+        if x[i] > 40:
+            out[i] += double_and_add(x, out, i)
+
+
 PROGRAMS = (
     branches,
     returns_from_loops,
@@ -241,6 +255,7 @@ PROGRAMS = (
     shared_by_lanes,
     loops_of_their_own,
     random_numbers,
+    same_array_twice,
 )
 
 

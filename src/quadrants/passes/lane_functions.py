@@ -54,10 +54,10 @@ class LaneFunctions:
         if masked:
             types.append(lane_type(u1, lanes))
         new = self.module.add(Function(name, tuple(types), tuple(results)))
-        new.location = old.location
+        new.location, new.attributes = old.location, dict(old.attributes)
         names = old.attributes.get("parameter_names")
-        if names is not None:
-            new.attributes["parameter_names"] = (*names, "lanes") if masked else names
+        if names is not None and masked:
+            new.attributes["parameter_names"] = (*names, "lanes")
         writer = LaneWriter(lanes, facts, new.body, self)
         for value, own, kind in zip(old.parameters, new.parameters, passed):
             own.name = value.name
