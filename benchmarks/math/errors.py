@@ -25,7 +25,7 @@ NAMES = (
     *("cbrt", "sin", "cos", "tan", "atan", "asin", "acos", "erf"),
 )
 PAIRS = {"pow": np.power, "atan2": np.arctan2, "hypot": np.hypot}
-_BLOCK = 4096
+_BLOCK = 1 << 20
 
 
 def in_python(name: str) -> Callable[..., Any]:
@@ -45,15 +45,11 @@ def apart(found, exact):
     """The error of an f32 number; huge where NaN, infinities or signs differ."""
     near = qd.cast(exact, qd.f32)
     error = qd.abs(qd.cast(found, qd.f64) - exact) / unit(near)
-    if (found != found) != (near != near):
-        error = 1e9
-    elif found != found:
-        error = 0.0
-    elif qd.abs(near) == math.inf or qd.abs(found) == math.inf:
-        error = 0.0 if found == near else 1e8
-    elif (qd.bit_cast(found, qd.u32) ^ qd.bit_cast(near, qd.u32)) >> 31 != 0:
-        error = 1e7
-    return error
+    endless = (qd.abs(near) == math.inf) | (qd.abs(found) == math.inf)
+    error = qd.select(endless, qd.select(found == near, 0.0, 1e8), error)
+    turned = (qd.bit_cast(found, qd.u32) ^ qd.bit_cast(near, qd.u32)) >> 31 != 0
+    error = qd.select(turned, 1e7, error)
+    return qd.select(near != near, qd.select(found != found, 0.0, 1e9), qd.select(found != found, 1e9, error))
 
 
 def measured_f32(name: str, stride: int) -> tuple[float, np.float32]:
@@ -61,28 +57,19 @@ def measured_f32(name: str, stride: int) -> tuple[float, np.float32]:
     function = in_python(name)
 
     @qd.kernel
-    def run(first, count, worst, where):
-        for block in range(count // _BLOCK):
-            most = 0.0
-            at = qd.cast(0, qd.u32)
-            for j in range(_BLOCK):
-                bits = qd.cast((first + block * _BLOCK + j) * stride, qd.u32)
-                x = qd.bit_cast(bits, qd.f32)
-                error = apart(function(x), function(qd.cast(x, qd.f64)))
-                if error > most:
-                    most = error
-                    at = bits
-            worst[block] = most
-            where[block] = at
+    def run(first, errors):
+        for i in range(len(errors)):
+            x = qd.bit_cast(qd.cast((first + i) * stride, qd.u32), qd.f32)
+            errors[i] = apart(function(x), function(qd.cast(x, qd.f64)))
 
-    blocks = (1 << 32) // stride // _BLOCK
-    worst, where = np.zeros(blocks), np.zeros(blocks, np.uint32)
-    step = 1 << 16
-    for first in range(0, blocks, step):
-        part = slice(first, min(first + step, blocks))
-        run(first * _BLOCK, (part.stop - first) * _BLOCK, worst[part], where[part])
-    at = int(worst.argmax())
-    return float(worst[at]), where[at : at + 1].view(np.float32)[0]
+    worst, where = -1.0, 0
+    errors = np.zeros(_BLOCK, np.float32)
+    for first in range(0, (1 << 32) // stride, _BLOCK):
+        run(first, errors)
+        at = int(errors.argmax())
+        if errors[at] > worst:
+            worst, where = float(errors[at]), (first + at) * stride
+    return worst, np.array([where], np.uint64).astype(np.uint32).view(np.float32)[0]
 
 
 def samples(count: int, seed: int) -> np.ndarray:

@@ -5,7 +5,8 @@ kernels as IR text, which `elementary_text` makes). All are straight lines, so t
 lanes; where sine, cosine and tangent call themselves, for arguments beyond 2**17, the function of `FAR` is meant, which
 is no part of kernels but called by them. Operations are rounded as written:
 nothing is reassociated or contracted but what says `fma`. Coefficients: `benchmarks/math/minimax.py`; the docstrings
-name the methods' sources. Where f32 would lose too much on the way, f64 carries it.
+name the methods' sources. Where f32 would lose too much on the way, f64 carries it (a `select` between two plain numbers
+would be f64, too: hence `f32(1.0)`).
 """
 
 from __future__ import annotations
@@ -216,12 +217,12 @@ def _mantissa_and_exponent(x: Any) -> Any:
     bits = bit_cast(select(tiny, x * 33554432.0, x), i32)
     exponent = (bits - 0x3F3504F3) >> 23
     f = bit_cast(bits - (exponent << 23), f32) - 1.0
-    return f, cast(exponent, f32) - select(tiny, 25.0, 0.0)
+    return f, cast(exponent, f32) - select(tiny, f32(25.0), f32(0.0))
 
 
 def _of_positive(x: Any, value: Any) -> Any:
     """A logarithm of x, given its value where x is positive and finite."""
-    return select(x > 0.0, select(x < INF, value, x), select(x == 0.0, -INF, NAN))
+    return select(x > 0.0, select(x < INF, value, x), select(x == 0.0, f32(-INF), f32(NAN)))
 
 
 def _logarithm_terms(f: Any) -> Any:
@@ -341,14 +342,14 @@ def cbrt(x: Any) -> Any:
     f64."""
     size = abs(x)
     tiny, huge = size < _SMALLEST_NORMAL, size > 2.0**100
-    a = size * select(tiny, 2.0**24, select(huge, 2.0**-24, 1.0))
+    a = size * select(tiny, 2.0**24, select(huge, f32(2.0**-24), f32(1.0)))
     t = bit_cast(bit_cast(a, u32) // 3 + 709958130, f32)
     cube = t * t * t
     t = fma(t, (a - cube) / (cube + (cube + a)), t)
     better, wide = cast(t, f64), cast(a, f64)
     cube = better * better * better
     root = cast(fma(better, (wide - cube) / (cube + (cube + wide)), better), f32)
-    root = root * select(tiny, 2.0**-8, select(huge, 2.0**8, 1.0))
+    root = root * select(tiny, 2.0**-8, select(huge, f32(2.0**8), f32(1.0)))
     return select((size > 0.0) & (size < INF), np.copysign(root, x), x)
 
 
@@ -453,7 +454,7 @@ def _arc(small: Any, large: Any) -> Any:
     middle = small > _TAN_EIGHTH * large
     t = select(middle, small - large, small) / select(middle, small + large, large)
     z = t * t
-    return select(middle, 1.0, 0.0), t, t * z * polynomial(z, _ATAN)
+    return select(middle, f32(1.0), f32(0.0)), t, t * z * polynomial(z, _ATAN)
 
 
 def _quarters_of_turn(k: Any, t: Any, p: Any) -> Any:
@@ -476,8 +477,8 @@ def atan2(y: Any, x: Any) -> Any:
     a, b = abs(y), abs(x)
     steep = a > b
     small, large = select(steep, b, a), select(steep, a, b)
-    scale = select(large > 2.0**100, 2.0**-4, 1.0)
-    small = select(large == INF, select(small == INF, 1.0, 0.0), small * scale)
+    scale = select(large > 2.0**100, f32(2.0**-4), f32(1.0))
+    small = select(large == INF, select(small == INF, f32(1.0), f32(0.0)), small * scale)
     large = select(large == INF, 1.0, select(large == 0.0, 1.0, large * scale))
     k, t, p = _arc(small, large)
     k, t, p = select(steep, 2.0 - k, k), select(steep, -t, t), select(steep, -p, p)
