@@ -20,6 +20,7 @@ from quadrants.passes.lane_calls import Passed, call_in_one_lane
 from quadrants.passes.lane_choice import choose
 from quadrants.passes.lane_copies import Copy, find_copies
 from quadrants.passes.lane_functions import LaneFunctions
+from quadrants.passes.lane_jam import jam_loops
 from quadrants.passes.lane_scratch import fits, measure
 from quadrants.passes.lane_values import Linear
 from quadrants.passes.lanes import LaneWriter
@@ -46,6 +47,10 @@ def run(module: Module, context: PassContext) -> None:
                 facts = _facts(loop, forms)
         loop.attributes = {**(loop.attributes or {}), "lanes": choice.lanes, "lanes_reason": choice.reason}
         if choice.lanes > 1 and context.permit():
+            jammed = jam_loops(loop, facts) if copies else 0
+            if jammed:
+                context.count("loops with iterations side by side", jammed)
+                facts = _facts(loop, forms)
             into_lanes(block, loop, facts, choice.lanes, forms, copies)
             context.count("loops in lanes")
             if copies:
