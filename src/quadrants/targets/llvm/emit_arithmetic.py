@@ -102,7 +102,7 @@ def _called(writer: Writer, op: Op) -> None:
     llvm_type = register_type(scalar(op.results[0]))
     arguments = ", ".join([f"{llvm_type} {operand}" for operand in _operands(writer, op)])
     parameters = ", ".join([llvm_type] * len(op.operands))
-    attributes, convention = program.attributes[callee], program.function_convention
+    attributes, convention = program.attributes[callee], program.convention(callee)
     struct = f"{{ {llvm_type} }}"
     returned = writer.call(struct, program.symbols[callee], arguments, parameters, attributes, convention)
     writer.names[op.results[0]] = writer.assign(f"extractvalue {struct} {returned}, 0")

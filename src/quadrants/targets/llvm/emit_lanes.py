@@ -100,7 +100,7 @@ def _called(writer: Writer, op: Op) -> str | None:
     writer.begin(head)
     places = writer.reserve(), writer.reserve()
     numbers = [writer.assign(f"extractelement {wide} {name}, i64 {lane}") for name in names]
-    attributes, convention = program.attributes[callee], program.function_convention
+    attributes, convention = program.attributes[callee], program.convention(callee)
     struct = f"{{ {scalar} }}"
     symbol = program.symbols[callee]
     arguments = ", ".join([f"{scalar} {number}" for number in numbers])
