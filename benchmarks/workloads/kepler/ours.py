@@ -1,6 +1,7 @@
 from types import SimpleNamespace
 
 import numpy as np
+
 import quadrants as qd
 
 
