@@ -37,6 +37,7 @@ def compiled(function: FunctionType, template_positions: Callable[[ast.expr], fr
 def _definition(function: FunctionType) -> ast.FunctionDef:
     """The function's syntax tree, with the line numbers of its file."""
     first = function.__code__.co_firstlineno
+    linecache.checkcache(function.__code__.co_filename)
     lines = linecache.getlines(function.__code__.co_filename, function.__globals__)
     try:
         found = ast.parse(

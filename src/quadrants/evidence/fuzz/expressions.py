@@ -227,12 +227,14 @@ class Expressions:
                 return f"{vector.text}[{self.component(vector.length, 0)}]"
         if kind < 0.5:
             helpers = [helper for helper in self.scope.helpers if helper.kind == "float"]
-            if helpers:
+            if helpers and self.scope.floats:
                 helper = self.random.choice(helpers)
                 name = self.random.choice(self.scope.floats).text
                 return f"{helper.text}(qd.{helper.dtype}({name}), {self.cast('i32', 0)})"
         if kind < 0.55:
             return f"qd.{self.random.choice(('f32', 'f64'))}({self.random.randint(-8, 8) / 4})"
+        if not self.scope.floats:
+            return self.float_load(self.random.choice(self.scope.float_reads)(0)) if self.scope.float_reads else "qd.f32(0.5)"
         return self.random.choice(self.scope.floats).text
 
     def float_load(self, text: str) -> str:
@@ -259,7 +261,7 @@ class Expressions:
             return self.random.choice(self.scope.flags)
         if kind < 0.18:
             return f"(-5 < {self.leaf()} <= {self.leaf()})"
-        if kind < 0.34 and self.scope.floats and not self.style.loose:
+        if kind < 0.34 and (self.scope.floats or self.scope.float_reads) and not self.style.loose:
             return self.float_condition(depth)
         right = self.literal() if self.chance(0.5) else self.integer(0)
         text = self.random.choice(list(CONDITIONS.values())).format(self.integer(min(depth, 1)), right)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from quadrants.evidence.fuzz.expressions import Helper, Name, Scope, Style
+from quadrants.evidence.fuzz.idioms import Idiom
 from quadrants.evidence.fuzz.parallel import ParallelLoop
 from quadrants.evidence.fuzz.statements import Place, Statements
 
@@ -87,7 +88,7 @@ class Generator(Statements):
         """The whole text."""
         self.lines = [HEADER]
         phases = self.chosen_phases()
-        self.alias = all(phase != "parallel" for phase in phases) and self.chance(0.3)
+        self.alias = not {"parallel", "idiom"}.intersection(phases) and self.chance(0.3)
         self.make_arrays()
         for _ in range(self.random.choice((0, 0, 0, 1, 1, 2))):
             self.helper()
@@ -103,7 +104,7 @@ class Generator(Statements):
         return "\n".join(self.lines) + "\n"
 
     def chosen_phases(self) -> list[str]:
-        kinds = ("parallel", "parallel", "parallel", "ordered", "ordered", "carried", "straight")
+        kinds = ("parallel",) * 5 + ("idiom",) * 3 + ("ordered",) * 3 + ("carried", "straight")
         return [self.random.choice(kinds) for _ in range(self.random.choice((1, 1, 1, 2, 2)))]
 
     def result(self) -> str:
@@ -320,6 +321,9 @@ class Generator(Statements):
         if kind < 0.9:
             return f"{target} {self.random.choice(('+', '-', '*', '^', '|', '&'))}= {self.integer(1)}"
         return f"{target} {self.random.choice(('//', '%', '<<', '>>'))}= {self.random.randint(1, 9)}"
+
+    def phase_idiom(self) -> None:
+        Idiom(self).write()
 
     def phase_parallel(self) -> None:
         ParallelLoop(self).write()
