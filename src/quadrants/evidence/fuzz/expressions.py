@@ -234,7 +234,11 @@ class Expressions:
         if kind < 0.55:
             return f"qd.{self.random.choice(('f32', 'f64'))}({self.random.randint(-8, 8) / 4})"
         if not self.scope.floats:
-            return self.float_load(self.random.choice(self.scope.float_reads)(0)) if self.scope.float_reads else "qd.f32(0.5)"
+            return (
+                self.float_load(self.random.choice(self.scope.float_reads)(0))
+                if self.scope.float_reads
+                else "qd.f32(0.5)"
+            )
         return self.random.choice(self.scope.floats).text
 
     def float_load(self, text: str) -> str:

@@ -46,7 +46,7 @@ def program_text(seed: int) -> Case:
     source = random.Random(seed)
     style = Style(tame=source.random() < 0.35, loose=source.random() < 0.15)
     empty = source.random() < 0.3
-    sizes = (source.choice(SIZES), 0 if empty else source.choice(SIZES))
+    sizes = (source.choice(SIZES), 0 if empty else source.choice(SIZES[:5]))
     return Case(Generator(source, style, numpy_only=empty).module(), sizes, style)
 
 

@@ -7,7 +7,6 @@ interpreter of the unoptimised program agrees with the oracle and finds no race 
 from __future__ import annotations
 
 import ast
-import copy
 import os
 import pickle
 import re
@@ -131,28 +130,40 @@ def reduced(candidate: Candidate, seconds: float = 300.0) -> tuple[Candidate, Fa
 def _next(
     best: Candidate, steps: Any, position: int, wanted: Failure, deadline: float
 ) -> tuple[Candidate, Failure, int] | None:
-    """The first smaller candidate from a position on (then from the start) that still fails."""
-    candidates = list(steps(best))
-    order = [*range(position, len(candidates)), *range(min(position, len(candidates)))]
-    for index in order:
+    """The first smaller candidate from a position on (then from the start) that still fails. `steps` gives how many
+    there are, and one of them by its number (None where that changes nothing)."""
+    count: int = steps(best, None)
+    for index in [*range(position, count), *range(min(position, count))]:
+        smaller: Candidate | None = steps(best, index)
         if time.monotonic() > deadline:
             return None
-        failure = outcome(candidates[index], wanted)
+        if smaller is None:
+            continue
+        failure = outcome(smaller, wanted)
         if failure is not None and _like(failure, wanted):
-            return candidates[index], failure, index
+            return smaller, failure, index
     return None
 
 
 # Options.
 
 
-def _simpler_settings(candidate: Candidate) -> Iterator[Candidate]:
+def _simpler_settings(candidate: Candidate, number: int | None) -> Any:
+    simpler = list(_all_simpler_settings(candidate))
+    return len(simpler) if number is None else simpler[number]
+
+
+def _all_simpler_settings(candidate: Candidate) -> Iterator[Candidate]:
     settings = candidate.settings
     for name in settings.options:
         rest = {key: value for key, value in settings.options.items() if key != name}
         yield candidate._replace(settings=replace(settings, options=rest))
     if settings.code_level is not None:
         yield candidate._replace(settings=replace(settings, code_level=None))
+    if settings.look:
+        yield candidate._replace(settings=replace(settings, look=""))
+        options = {**settings.options, "stop_after": settings.look}
+        yield candidate._replace(settings=replace(Settings("reference", options), defaults=settings.defaults))
     if settings.busy:
         yield candidate._replace(settings=replace(settings, busy=False))
     if settings.warm:
@@ -172,21 +183,15 @@ def _simpler_settings(candidate: Candidate) -> Iterator[Candidate]:
 # Programs.
 
 
-def _smaller_programs(candidate: Candidate) -> Iterator[Candidate]:
-    """Each with one thing less; large pieces first."""
+def _smaller_programs(candidate: Candidate, number: int | None) -> Any:
+    """Each has one thing less; large pieces come first."""
     tree = ast.parse(candidate.text)
-    count = len(list(_edits(tree)))
-    seen = {candidate.text}
-    for number in range(count):
-        changed = copy.deepcopy(tree)
-        for position, edit in enumerate(_edits(changed)):
-            if position == number:
-                edit()
-                break
-        text = ast.unparse(ast.fix_missing_locations(changed)) + "\n"
-        if text not in seen:
-            seen.add(text)
-            yield candidate._replace(text=text)
+    edits = list(_edits(tree))
+    if number is None:
+        return len(edits)
+    edits[number]()
+    text = ast.unparse(ast.fix_missing_locations(tree)) + "\n"
+    return candidate._replace(text=text) if text != candidate.text else None
 
 
 def _functions(tree: ast.Module) -> list[ast.FunctionDef]:

@@ -15,19 +15,20 @@ from quadrants.passes.pipeline import PIPELINE
 __all__ = ["Settings", "compiled_settings", "interpreted_settings", "random_defaults"]
 
 OPTIONAL = tuple(step.name for step in PIPELINE if not step.required)
-AFTER_LANES = tuple(step.name for step in PIPELINE)
+STEPS = tuple(step.name for step in PIPELINE)
 
 
 @dataclass(frozen=True)
 class Settings:
     """`options`: those of `qd.init`. `defaults`: the types of weak numbers. `code_level`: LLVM's level where it is not
-    what the options give. `busy`: every parallel loop is taken to be worth all threads. `warm`: the kernel is run from
+    what the options give. `look`: the program is also interpreted as it is after that pass. `busy`: every parallel loop is taken to be worth all threads. `warm`: the kernel is run from
     the disk cache, which another one has just filled."""
 
     arch: str
     options: dict[str, Any] = field(default_factory=dict)
     defaults: tuple[str, str] = ("i64", "f64")
     code_level: int | None = None
+    look: str = ""
     busy: bool = False
     warm: bool = False
 
@@ -37,6 +38,8 @@ class Settings:
             facts.append(f"defaults={self.defaults}")
         if self.code_level is not None:
             facts.append(f"code_level={self.code_level}")
+        if self.look:
+            facts.append(f"look={self.look}")
         return ", ".join([*facts, *(name for name in ("busy", "warm") if getattr(self, name))])
 
     @contextmanager
@@ -73,7 +76,7 @@ def interpreted_settings(source: random.Random, style: Style, defaults: tuple[st
     if source.random() < 0.25:
         options["verify"] = True
     if source.random() < 0.7:
-        options["stop_after"] = source.choice(AFTER_LANES)
+        options["stop_after"] = source.choice(STEPS)
     if source.random() < 0.1:
         options["opt_level"] = 0
     if source.random() < 0.6:
@@ -82,7 +85,7 @@ def interpreted_settings(source: random.Random, style: Style, defaults: tuple[st
 
 
 def compiled_settings(source: random.Random, style: Style, defaults: tuple[str, str]) -> Settings:
-    """The program runs as machine code."""
+    """The program runs as machine code, and is interpreted on the way."""
     options = _common(source, style)
     if source.random() < 0.1:
         options["opt_level"] = 0
@@ -92,7 +95,8 @@ def compiled_settings(source: random.Random, style: Style, defaults: tuple[str, 
     options["cpu_max_num_threads"] = source.choice((1, 2, 3))
     level = source.choice((0, 0, 0, 0, 0, 0, 1, 1, None, None, 3)) if options.get("opt_level") != 0 else None
     warm = level is None and source.random() < 0.3
-    return Settings("x64", options, defaults, level, source.random() < 0.5, warm)
+    look = "" if source.random() < 0.1 else source.choice(STEPS)
+    return Settings("x64", options, defaults, level, look, source.random() < 0.5, warm)
 
 
 def _common(source: random.Random, style: Style) -> dict[str, Any]:

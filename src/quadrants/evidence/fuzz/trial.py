@@ -15,6 +15,7 @@ import numpy as np
 
 from quadrants.evidence import oracle
 from quadrants.evidence.arrays import FieldView
+from quadrants.evidence.fuzz import inside
 from quadrants.evidence.fuzz.expressions import Style
 from quadrants.evidence.fuzz.generate import Case, program_text
 from quadrants.evidence.fuzz.settings import Settings, compiled_settings, interpreted_settings, random_defaults
@@ -105,7 +106,7 @@ def check(
                     **settings.options,
                 )
                 with settings.in_force(), _race_finder(finds_races):
-                    failure = _run(module, expected, style)
+                    failure = _run(module, expected, settings, style)
                 if failure is not None:
                     return failure
         except Exception as error:  # whatever the compiler raises is what was looked for
@@ -138,14 +139,23 @@ class _no_folder:
         pass
 
 
-def _run(module: types.ModuleType, expected: Sequence[Expected], style: Style) -> Failure | None:
+def _run(module: types.ModuleType, expected: Sequence[Expected], settings: Settings, style: Style) -> Failure | None:
     import quadrants as qd
 
     kernel: Any = qd.kernel(module.program)
-    for outcome in expected:
+    for position, outcome in enumerate(expected):
         arguments = [_for_kernel(qd, value) for value in module.arguments(outcome.size)]
-        result = kernel(*arguments)
-        failure = _difference(kernel, result, arguments, outcome, style)
+        if settings.look and position == 0:
+            others = [_for_kernel(qd, value) for value in module.arguments(outcome.size)]
+            with inside.interpreted_after(settings.look, kernel, others) as results:
+                result = kernel(*arguments)
+            for found in results:
+                failure = _difference(outcome.dtypes, found, others, outcome, style)
+                if failure is not None:
+                    return failure._replace(text=f"after {settings.look}: {failure.text}")
+        else:
+            result = kernel(*arguments)
+        failure = _difference([str(name) for name in kernel.result_types()], result, arguments, outcome, style)
         if failure is not None:
             return failure
     return None
@@ -165,7 +175,10 @@ def settings_of(seed: int) -> tuple[Case, list[Settings]]:
     case = program_text(seed)
     source = random.Random(f"{seed} settings")
     defaults = random_defaults(source)
-    return case, [make(source, case.style, defaults) for make in (interpreted_settings, compiled_settings)]
+    chosen = [compiled_settings(source, case.style, defaults)]
+    if source.random() < 0.2:
+        chosen.append(interpreted_settings(source, case.style, defaults))
+    return case, chosen
 
 
 def run_seed(seed: int, folder: Path) -> list[Finding]:
@@ -186,9 +199,10 @@ def run_seed(seed: int, folder: Path) -> list[Finding]:
     return found
 
 
-def _difference(kernel: Any, result: Any, arguments: list[Any], outcome: Expected, style: Style) -> Failure | None:
+def _difference(
+    dtypes: list[str], result: Any, arguments: list[Any], outcome: Expected, style: Style
+) -> Failure | None:
     where = f"size {outcome.size}: "
-    dtypes = [str(name) for name in kernel.result_types()]
     if dtypes != outcome.dtypes:
         return Failure("type", f"{where}result {dtypes}, the oracle has {outcome.dtypes}")
     parts = result if isinstance(result, tuple) else () if result is None else (result,)

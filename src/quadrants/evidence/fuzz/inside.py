@@ -1,0 +1,51 @@
+"""Looks into a compilation: the program is interpreted as it is after one of the passes, on arguments of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from quadrants import knobs
+from quadrants.frontend.arguments import Argument, as_numpy
+from quadrants.ir.interpret import prepare
+from quadrants.ir.nodes import Module
+from quadrants.ir.types import ArrayType, Type
+from quadrants.passes import driver
+from quadrants.passes.context import PassContext
+from quadrants.passes.pipeline import Pass
+from quadrants.program import scalar_value
+
+__all__ = ["interpreted_after"]
+
+
+@contextmanager
+def interpreted_after(name: str, kernel: Any, arguments: list[Any]) -> Iterator[list[tuple[Any, ...]]]:
+    """While it lasts, the first kernel that is compiled is interpreted after the pass `name`, with `arguments`, which it
+    changes. Gives a list for the results: empty where that pass does not run."""
+    results: list[tuple[Any, ...]] = []
+    described = kernel._describe(kernel._bind(tuple(arguments), {}))
+    leaves = [leaf for _, argument in described for leaf in argument.leaves()]
+
+    def look(step: Pass, module: Module, context: PassContext) -> None:
+        if step.name == name and not results:
+            results.append(prepare(module)(_values(module, leaves)))
+
+    before, driver._look = driver._look, look
+    shown, knobs.current.print_ir = knobs.current.print_ir, name  # so that passes run one after the other
+    try:
+        yield results
+    finally:
+        driver._look, knobs.current.print_ir = before, shown
+
+
+def _values(module: Module, leaves: list[Argument]) -> list[Any]:
+    kernel = module.kernel
+    types: Any = kernel.attributes.get("unlowered_parameters")
+    if types is None:
+        types = [parameter.type for parameter in kernel.parameters]
+    return [_value(type_, leaf) for type_, leaf in zip(types, leaves)]
+
+
+def _value(type_: Type, leaf: Argument) -> Any:
+    return as_numpy(leaf.value) if type(type_) is ArrayType else scalar_value(type_, leaf.value, leaf)  # type: ignore
