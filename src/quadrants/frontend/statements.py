@@ -255,7 +255,11 @@ def close_branches(
         # Nothing reaches what follows the `if`; its block still has to end.
         walker.loops[-1].exits.append(Exit("continue", walker.builder.block, dict(walker.env), location))
     if open_paths:
-        walker.env = dict(open_paths[0].env)
+        before, walker.env = walker.env, dict(open_paths[0].env)
+        for name in names if live is not None and not has_rest else ():
+            # What nothing reads may be a value of a branch, which is not visible here.
+            if name not in live and not name.startswith("$") and walker.env.get(name) is not before.get(name):
+                walker.env.pop(name, None)
         for name in names if len(open_paths) == 2 else ():
             if name not in open_paths[1].env:
                 walker.env.pop(name, None)
