@@ -8,6 +8,8 @@ side. Of a loop of several dimensions the last one is left to the lanes.
 
 from __future__ import annotations
 
+from typing import Any
+
 from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Block, Module, Op, Value, walk
 from quadrants.ir.ops import OPS
@@ -38,7 +40,7 @@ def run(module: Module, context: PassContext) -> None:
 
 def _candidate(loop: Op) -> tuple[int, Op] | None:
     """The dimension to take in fours, and the inner loop; None where it does not pay or is not possible."""
-    config = loop.attribute("config") or {}
+    config: dict[str, Any] = loop.attribute("config") or {}
     if loop.results or loop.attribute("undecided") or "vectorize" in config:
         return None
     body = loop.regions[0]
