@@ -224,3 +224,19 @@ def test_ranges_that_begin_below_zero(function: Any, arch: knobs.Arch | None) ->
     kernel(first, last, x, found)
     assert np.allclose(found, expected, rtol=1e-13)
     assert "lanes within an iteration" in kernel.report()
+
+
+def test_blocks_of_long_sums_are_left_to_the_code_generator() -> None:
+    """Their vectors need no masks and are several."""
+    qd.init(arch=qd.x64)
+
+    @qd.kernel
+    def total(x: qd.types.ndarray(dtype=qd.f32)) -> qd.f32:
+        found = qd.f32(0)
+        for i in range(x.shape[0]):
+            found += x[i]
+        return found
+
+    x = np.random.default_rng(0).random(100_000, np.float32)
+    assert abs(total(x) / x.sum(dtype=np.float64) - 1) < 1e-6
+    assert "added up in blocks" in total.report() and "lanes within" not in total.report()

@@ -15,6 +15,7 @@ from quadrants.ir.nodes import Block, Module, Op, Value, walk
 from quadrants.ir.types import ScalarType, i32, i64, lane_type, lanes_of, scalar_of
 from quadrants.passes.affine import Forms
 from quadrants.passes.context import PassContext
+from quadrants.passes.cost import most_trips
 from quadrants.passes.inner_loops import InnerLoop, find_inner_loops
 from quadrants.passes.lane_callees import Callees
 from quadrants.passes.lane_choice import asked_lanes
@@ -29,6 +30,7 @@ from quadrants.passes.vectorise import combined, identity, parallel_loops
 __all__ = ["run"]
 
 _MOST_LANES = 16
+_LONG = 512
 _REASON = "its loops within add up neighbouring elements"
 
 
@@ -39,7 +41,10 @@ def run(module: Module, context: PassContext) -> None:
         if loop.attribute("lanes_inside") or not _carries(loop.regions[0]) or not _may_choose(loop, context):
             continue
         nest = Nest(kernel)
-        found = find_inner_loops(loop, nest, Forms(nest))
+        forms = Forms(nest)
+        found = find_inner_loops(loop, nest, forms)
+        if any(_is_long(inner.loop, forms) for inner in found):
+            continue  # a block of a long sum: LLVM's vectors need no masks there
         if found and _are_better(loop, found, Callees(module), find_copies(loop, kernel, context)) and context.permit():
             lanes = _width(found, context)
             _Rewriter(nest, found, lanes).run()
@@ -50,6 +55,14 @@ def run(module: Module, context: PassContext) -> None:
 def _carries(block: Block) -> bool:
     """Whether a loop in a block carries values."""
     return any((op.kind == "for" and op.results) or any(map(_carries, op.regions)) for op in block.ops)
+
+
+def _is_long(loop: Op, forms: Forms) -> bool:
+    """Whether a loop is a straight line that is known to go on for long, in most of its runs."""
+    if any(op.regions for op in loop.regions[0].ops):
+        return False
+    trips = loop.attribute("expected_trips") or most_trips(loop, forms)
+    return trips is not None and trips >= _LONG
 
 
 def _may_choose(loop: Op, context: PassContext) -> bool:
