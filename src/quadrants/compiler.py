@@ -20,9 +20,9 @@ from quadrants.errors import QuadrantsSyntaxError
 from quadrants.frontend import protocol
 from quadrants.frontend.arguments import Argument
 from quadrants.frontend.compilation import compile_source
-from quadrants.ir.nodes import Location, Module, Op, walk
+from quadrants.ir.nodes import Module
 from quadrants.ir.verify import verify
-from quadrants.passes import timing
+from quadrants.passes import choices, timing
 from quadrants.passes.context import PassContext
 from quadrants.passes.driver import run_pipeline
 from quadrants.program import Program
@@ -99,7 +99,7 @@ def _compiled(
         may_alias,
     )
     program.source, program.module = source, source.module
-    program.tasks = _tasks(source.module)
+    program.tasks = choices.tasks(source.module)
     program.lane_options = tuple(sorted(context.lane_options))
     program.threads_are_free = timing.threads_are_free(source.module)
     with _timed(times, "target"):
@@ -130,34 +130,6 @@ def _plain_result(shape: Any) -> Any:
     if shape[0] == "sequence":
         return ("sequence", [_plain_result(part) for part in shape[1]], shape[2])
     return ("static", shape[1].value) if shape[0] == "static" else ("run",)
-
-
-def _tasks(module: Module) -> list[tuple[Location | None, str]]:
-    """Where the parallel loops of a lowered kernel stand, and what was chosen for them."""
-    loops = [op for op in walk(module.kernel.body) if op.kind == "for" and op.attribute("parallel")]
-    return [(loop.location, _choices(loop)) for loop in loops]
-
-
-def _choices(loop: Op) -> str:
-    facts = [f"{loop.attribute('rank')}-dimensional", f"about {loop.attribute('cost', 1)} ns an iteration"]
-    if loop.attribute("reductions"):
-        facts.append(f"reductions by {', '.join(loop.attribute('reductions'))} in chunks of {loop.attribute('chunk')}")
-    if loop.attribute("spare"):
-        facts.append("only where the sizes of arrays differ")
-    if loop.attribute("scatter"):
-        facts.append("scattered updates: private copies where they are small, else atomic")
-    lanes = loop.attribute("lanes", 1)
-    if loop.attribute("gathered"):
-        facts.append(f"{', '.join(loop.attribute('gathered'))} put in the order of the index in front of it")
-    if loop.attribute("in_order"):
-        facts.append("iterations in the order of the index, if that is a permutation of them")
-    if loop.attribute("in_place"):
-        facts.append("runs where elements are looked at too seldom to be put in order")
-    if loop.attribute("lanes_inside"):
-        facts.append(f"{loop.attribute('lanes_inside')} lanes within an iteration: {loop.attribute('lanes_reason')}")
-    elif loop.attribute("lanes_reason"):
-        facts.append(f"{f'{lanes} lanes' if lanes > 1 else 'no lanes'}: {loop.attribute('lanes_reason')}")
-    return "; ".join(facts)
 
 
 @contextmanager

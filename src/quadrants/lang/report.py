@@ -8,7 +8,7 @@ __all__ = ["report_text"]
 
 
 def report_text(program: Program) -> str:
-    """Tasks and what was chosen for them, notices with their places, operations, times."""
+    """Loops and what was chosen for them, choices by timing, notices with their places, counters, times: a fact a line."""
     lines = [f"kernel {program.name}"]
     lines += [f"  {line}" for line in _tasks(program)]
     for notice in program.notices:
@@ -28,7 +28,8 @@ def _tasks(program: Program) -> list[str]:
     found = []
     for place, facts in program.tasks:
         line = f"line {place.line}" if place is not None else "unknown line"
-        found.append(f"parallel loop at {line}: {facts}")
+        first, *others = facts.split("\n")
+        found += [f"parallel loop at {line}: {first}", *[f"  {fact}" for fact in others]]
     return found or ["no parallel loop"]
 
 
@@ -37,4 +38,6 @@ def _times(program: Program) -> str:
     compiled = f"compiled in {sum(program.times.values()) * 1e3:.1f} ms ({shown})"
     if program.disk_seconds is not None:
         return f"from the disk cache in {program.disk_seconds * 1e3:.1f} ms; {compiled} before"
-    return f"{compiled}; not kept on disk: {program.not_cached}" if program.not_cached else compiled
+    if program.not_cached:
+        return f"{compiled}; not kept on disk: {program.not_cached}"
+    return f"{compiled}; kept on disk" if program.remember is not None else compiled

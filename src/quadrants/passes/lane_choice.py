@@ -40,16 +40,21 @@ _FEW = 64
 _SHORT = 64
 
 
+_HINT_UNDECIDED = "if no two iterations meet, qd.loop_config(vectorize=True) in front of it says so"
+_HINT_UNASKED = "qd.loop_config(vectorize=8) in front of it asks for lanes all the same"
+
+
 @dataclass(frozen=True)
 class Choice:
     """How many lanes, and why; `is_refusal` where lanes would have paid but are not possible. `options`: other numbers that
-    might be faster, which the model cannot tell; empty where they would give other bits."""
+    might be faster, which the model cannot tell; empty where they would give other bits. `hint`: what the user can do."""
 
     lanes: int
     reason: str
     is_refusal: bool = False
     location: Location | None = None
     options: tuple[int, ...] = ()
+    hint: str = ""
 
 
 def asked_lanes(loop: Op, context: PassContext) -> int | None:
@@ -68,10 +73,11 @@ def choose(loop: Op, facts: Uniformity, context: PassContext, callees: Callees, 
     if asked is not None and asked is not True and asked <= 1:
         return Choice(1, "lanes are switched off")
     if loop.attribute("undecided") and not config.get("vectorize"):
-        return Choice(1, "whether its iterations depend on one another cannot be decided")
+        return Choice(1, "whether its iterations depend on one another cannot be decided", hint=_HINT_UNDECIDED)
     shape = _of_loop(loop, facts, callees, copies)
     choice = _by_shape(loop, shape, asked, context)
-    if asked is None and not choice.is_refusal and shape.obstacle is None:
+    is_rare = loop.attribute("spare") or loop.attribute("in_place")
+    if asked is None and not is_rare and shape.obstacle is None:
         options = _options(loop, shape, choice.lanes, context)
         if context.lanes_to_try in options:
             reason = f"to find out by timing whether they are faster than {choice.lanes}"
@@ -89,7 +95,7 @@ def _by_shape(loop: Op, shape: _Shape, asked: int | None, context: PassContext) 
     elif context.record is None or not context.record.vector_bits:
         return Choice(1, "the target has no vectors")
     elif asked is None and not shape.pays:
-        return Choice(1, shape.loss)
+        return Choice(1, shape.loss, hint=_HINT_UNASKED if shape.gathers or shape.length > _LARGEST_UNASKED else "")
     else:
         lanes = _width(context.record.vector_bits, shape)
     chunk = loop.attribute("chunk", 0)

@@ -46,6 +46,8 @@ def run(module: Module, context: PassContext) -> None:
             if _fix_order(loop.regions[0], context):
                 facts = _facts(loop, forms)
         loop.attributes = {**(loop.attributes or {}), "lanes": choice.lanes, "lanes_reason": choice.reason}
+        if choice.hint:
+            loop.attributes["lanes_hint"] = choice.hint
         if choice.lanes > 1 and context.permit():
             jammed = jam_loops(loop, facts) if copies else 0
             if jammed:
