@@ -258,7 +258,7 @@ def _svd_3(a: Any, work: Any) -> Any:
     u1 = _orthonormal(b1, u0)
     u2 = u0.cross(u1)
     s0 = u0.dot(b0)
-    s1 = min(u1.dot(b1), s0)
+    s1 = max(min(u1.dot(b1), s0), 0.0)  # a hair below zero where rounding leaves nothing of b1
     s2 = max(min(u2.dot(b2), s1), -s1)
     zero = 0.0 * up
     s = Matrix([[s0 * up, zero, zero], [zero, s1 * up, zero], [zero, zero, s2 * up]])
