@@ -28,7 +28,7 @@ from quadrants.passes.pipeline import PIPELINE
 
 __all__ = ["text_of", "texts"]
 
-_EXACT = frozenset({"add", "sub", "mul", "div"})
+_EXACT = frozenset({"add", "sub", "mul", "div", "fma"})
 
 
 def texts() -> Iterator[tuple[Path, str]]:

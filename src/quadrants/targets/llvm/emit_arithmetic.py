@@ -307,9 +307,9 @@ def _lookup(writer: Writer, op: Op) -> None:
 
 
 def _fma(writer: Writer, op: Op) -> None:
-    """Fused where that is one instruction."""
+    """Fused where that is one instruction, or where it has to be (`exact`; then the C library may have to do it)."""
     type_ = scalar(op.results[0])
-    if not writer.program.record.fused_multiply_add:
+    if not writer.program.record.fused_multiply_add and not op.attribute("exact"):
         llvm_type = register_type(type_)
         a, b, c = _operands(writer, op)
         product = writer.assign(f"fmul {llvm_type} {a}, {b}")
