@@ -131,6 +131,9 @@ class _Access:
                 return writer.assign(f"load {wide}, ptr {places.base}{self.annotations}")
             pointer = f"ptr align {self.scalar.bytes} {places.base}"
             return self._masked("load", wide, f"{pointer}, <{self.lanes} x i1> {self.mask}, {wide} zeroinitializer")
+        if writer.program.record.fast_gather and self._is_many():
+            pointers = f"<{self.lanes} x ptr> align {self.scalar.bytes} {self._all_pointers(places)}"
+            return self._by_pointers("gather", wide, f"{pointers}, {self._mask()}, {wide} zeroinitializer")
         memory, zeros = memory_type(self.scalar), _zeros(writer)
         found = "poison"
         for lane in range(self.lanes):
@@ -138,6 +141,41 @@ class _Access:
             value = writer.assign(f"load {memory}, ptr {pointer}{self.annotations}")
             found = insert(writer, self.type, found, from_memory(writer, self.scalar, value), lane)
         return found
+
+    def _is_many(self) -> bool:
+        """Whether one instruction for all lanes is worth it."""
+        return self.plain and self.scalar.bits >= 32 and self.lanes >= 4
+
+    def _mask(self) -> str:
+        return f"<{self.lanes} x i1> {'splat (i1 true)' if self.full else self.mask}"
+
+    def _all_pointers(self, places: _Places) -> str:
+        """The lanes' addresses as a vector."""
+        if places.pointers:
+            return places.pointers
+        writer, wide, stride = self.writer, lane_type(i64, self.lanes), places.stride
+        if isinstance(stride, int):
+            offsets = f"<{', '.join([f'i64 {stride * lane}' for lane in range(self.lanes)])}>"
+        else:
+            lanes = f"<{', '.join([f'i64 {lane}' for lane in range(self.lanes)])}>"
+            offsets = writer.assign(f"mul nsw {value_type(wide)} {splat(writer, wide, stride)}, {lanes}")
+        return writer.assign(
+            f"getelementptr {memory_type(self.scalar)}, ptr {places.base}, {value_type(wide)} {offsets}"
+        )
+
+    def _by_pointers(self, kind: str, result: str, arguments: str) -> str:
+        """A hardware gather or scatter. Law: of lanes that write one element, the last one's number stays."""
+        writer, wide = self.writer, value_type(self.type)
+        suffix = f"v{self.lanes}{'f' if self.scalar.is_float else 'i'}{self.scalar.bits}.v{self.lanes}p0"
+        symbol = f"llvm.masked.{kind}.{suffix}"
+        pointers, mask = f"<{self.lanes} x ptr>", f"<{self.lanes} x i1>"
+        parameters = f"{pointers}, {mask}, {wide}" if kind == "gather" else f"{wide}, {pointers}, {mask}"
+        writer.unit.declare(symbol, f"declare {result} @{symbol}({parameters})")
+        text = f"call {result} @{symbol}({arguments}){self.scopes}"
+        if kind == "gather":
+            return writer.assign(text)
+        writer.line(text)
+        return ""
 
     def _masked(self, kind: str, result: str, arguments: str) -> str:
         writer, wide = self.writer, value_type(self.type)
@@ -160,6 +198,10 @@ class _Access:
             else:
                 pointer = f"ptr align {self.scalar.bytes} {places.base}"
                 self._masked("store", "void", f"{wide} {name}, {pointer}, <{self.lanes} x i1> {self.mask}")
+            return
+        if writer.program.record.native_scatter and self._is_many():
+            pointers = f"<{self.lanes} x ptr> align {self.scalar.bytes} {self._all_pointers(places)}"
+            self._by_pointers("scatter", "void", f"{wide} {name}, {pointers}, {self._mask()}")
             return
         memory = memory_type(self.scalar)
         scratch = "" if self.full else writer.early(f"alloca {memory}, align {self.scalar.bytes}")
