@@ -35,6 +35,23 @@ kernel @gather(%to: array<f32, 1, C>, %grid: array<f32, 2, 3, C>, %at: array<i64
   return
 }
 """
+# Lanes whose elements are nine apart, or where data says.
+APART = """quadrants-ir 1
+stage lowered
+kernel @apart(%m: array<f32, 3, 3, 3, C>, %at: array<i64, 1, C>) {
+  %0 = constant 0 : i64
+  %1 = constant 1 : i64
+  %on = constant True : lanes<u1, 8>
+  %a = lane_load %m, %0, %1, %1, %on {steps = (1, 0, 0)} : lanes<f32, 8>
+  %k = lane_load %at, %0, %on {steps = (1,)} : lanes<i64, 8>
+  %less = constant 0.5 : lanes<f32, 8>
+  %some = lt %a, %less : lanes<u1, 8>
+  %b = lane_load %m, %k, %0, %1, %some {steps = (0, 0, 0)} : lanes<f32, 8>
+  lane_store %b, %m, %0, %1, %0, %some {steps = (1, 0, 0)}
+  lane_store %a, %m, %k, %0, %0, %on {steps = (0, 0, 0)}
+  return
+}
+"""
 CAST = """quadrants-ir 1
 stage lowered
 kernel @cast(%to: array<TYPE, 1, C>, %from: array<f32, 1, C>) {
@@ -67,6 +84,15 @@ def test_no_hardware_gathers_where_they_are_slow() -> None:
     record = target.record(ZEN)
     assert not record.fast_gather and not record.native_scatter
     assert target.record(SERVER).fast_gather and target.record(SERVER).native_scatter
+
+
+def test_lanes_apart_are_one_instruction_where_that_is_fast() -> None:
+    assembly = code(APART, SERVER)
+    assert count("vgather[dq]ps", assembly) >= 2
+    assert count("vscatter[dq]ps", assembly) >= 2
+    for machine in (ZEN, HASWELL):
+        assembly = code(APART, machine)
+        assert count("vp?gather[dq][a-z]+", assembly) == count("vp?scatter[dq][a-z]+", assembly) == 0
 
 
 @pytest.mark.parametrize(("type_", "converts"), [("i32", "vcvttps2dq"), ("u8", "vcvttps2(dq|udq)")])
