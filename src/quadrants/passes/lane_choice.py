@@ -184,7 +184,8 @@ class _Shape:
         reduces: bool = False,
         copies: Sequence[Copy] = (),
     ) -> None:
-        self._copies = {copy.array: copy for copy in copies}
+        self._copies = {copy.array for copy in copies}
+        self._works_on_copies = any(copy.reused for copy in copies)
         self.facts = facts
         self.even = even
         self._callees = callees
@@ -357,8 +358,8 @@ class _Shape:
         self.accesses += array not in self.facts.slots
         if self._is_apart(op):
             self.apart = True
-            copy = self._copies.get(array)
-            self.apart_in_long_loops = self.apart_in_long_loops or (in_long_loop and not (copy and copy.reused))
+            is_private = array in self._copies and self._works_on_copies
+            self.apart_in_long_loops = self.apart_in_long_loops or (in_long_loop and not is_private)
         self._private(array, op)
 
     def _private(self, array: Value, op: Op) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from quadrants.ir.nodes import Block, Function, Op, Value
+from quadrants.ir.ops import OPS
 from quadrants.ir.types import ArrayType, scalar_of
 from quadrants.passes.affine import Forms
 from quadrants.passes.context import PassContext
@@ -189,9 +190,22 @@ class _Finder:
         return low, max(high if most is None else min(high, most), low + 1) - low
 
     def _is_reused(self, accesses: list[_Access], sizes: list[int | None]) -> bool:
-        """Whether loops come by the same elements again."""
+        """Whether loops come by the same elements again, or run in order, so that nothing but lanes makes vectors of
+        them."""
         axes = sum(size != 1 for size in sizes)
-        return any(len(access.loops) > axes for access in accesses)
+        return any(len(access.loops) > axes for access in accesses) or self._is_sequential(accesses)
+
+    def _is_sequential(self, accesses: list[_Access]) -> bool:
+        """Whether a loop within reads and writes different elements, or carries more than sums."""
+        for loop in {access.loops[-1] for access in accesses if access.loops}:
+            if any(map(_is_chain, loop.regions[-1].ops[-1].operands)):
+                return True
+            own = [access for access in accesses if access.loops and access.loops[-1] is loop]
+            loads = {access.indices for access in own if access.op.kind == "load"}
+            writes = {access.indices for access in own if access.op.kind != "load"}
+            if writes and loads - writes:
+                return True
+        return False
 
     def _pays(self, copy: Copy, accesses: list[_Access]) -> bool:
         if copy.known:
@@ -218,6 +232,14 @@ class _Finder:
         if type(owner) is not Op or owner.kind not in ("add", "sub") or index not in self.inside:
             return False
         return any(map(self._sweeps, owner.operands))
+
+
+def _is_chain(value: Value) -> bool:
+    """Whether a value that a loop carries on is no sum that may be added up in any order, and no counter."""
+    owner = value.owner
+    if not isinstance(owner, Op) or not scalar_of(value.type).is_float:
+        return False
+    return OPS[owner.kind].elementwise and owner.kind not in ("min", "max") and not owner.attribute("reassociate")
 
 
 def find_copies(loop: Op, function: Function, context: PassContext) -> list[Copy]:

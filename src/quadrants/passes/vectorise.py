@@ -147,6 +147,8 @@ def _body(region: Block, loop: Op, writer: LaneWriter, bounds: tuple[Value, Valu
     _whole(writer, loop, start, outer, carried)
     last = bounds[1] if room is None else builder.min(end, bounds[1])
     _rest(rest, loop, start, last, outer, carried, writer.called)
+    if writer.scratches and all(scratch.copy.known for scratch in writer.scratches.values()):
+        _keep_short(rest)
     types = tuple([value.type for value in carried])
     is_whole = builder.le(end, bounds[1])
     if room is not None:
@@ -204,6 +206,13 @@ def combined(builder: Builder, kind: str, total: Value, wide: Value) -> Value:
     for lane in range(lanes_of(wide.type)):
         total = builder.emit(kind, total, builder.extract_lane(wide, lane=lane))
     return total
+
+
+def _keep_short(block: Block) -> None:
+    """Marks loops as not worth vectors: where lanes find room for their copies for sure, few iterations are left."""
+    for op in walk(block):
+        if op.kind == "for":
+            op.attributes = {**(op.attributes or {}), "short": True}
 
 
 def _rest(
