@@ -249,3 +249,29 @@ def test_no_lane_reads_or_writes_an_element_alone() -> None:
     loads = [line for line in ir.splitlines() if "lane_load" in line or "lane_store" in line]
     assert loads
     assert all("steps = (0, 1)" in line for line in loads), loads
+
+
+def sums(A, L, x):
+    for e in range(A.shape[0]):
+        for i in range(A.shape[1]):
+            x[e, 0] += A[e, 0, i]
+
+
+def filtered(A, L, x):
+    for e in range(A.shape[0]):
+        s = x[e, 0]
+        for i in range(x.shape[1]):
+            s = 0.5 * s + x[e, i]
+            L[e, 0, i] = s
+
+
+@pytest.mark.parametrize(
+    ("function", "copies"),
+    [(cholesky, 2), (factorise, 3), (eliminate, 3), (tridiagonal, 3), (filtered, 2), (sums, 0)],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_loops_that_only_lanes_make_vectors_of(function: Any, copies: int) -> None:
+    """Unasked; sums along rows are left to the code generator."""
+    kernel = qd.kernel(function)
+    kernel(*_arrays(np.float32, 16, 6, False))
+    assert (f"arrays copied for lanes: {copies}" in kernel.report()) == bool(copies), kernel.report()
