@@ -794,3 +794,23 @@ def test_functions_are_compiled_once_a_machine(cache: Path, tmp_path: Path) -> N
     assert values.tolist() == [[2, 2, 2]]
     assert shared_objects.counters["from disk"] == before["from disk"] + 1
     assert shared_objects.counters["compiled"] == before["compiled"]
+
+
+def test_functions_of_the_library_that_are_evaluated_while_compiling(tmp_path: Path, cache: Path) -> None:
+    text = """\
+import numpy as np
+import quadrants as qd
+
+@qd.kernel
+def work(a: qd.types.ndarray(dtype=qd.math.mat2), out: qd.types.ndarray(dtype=qd.f32)):
+    for i in range(1):
+        u, s, v = qd.svd(a[i])
+        out[i] = s[0, 0]
+
+def main():
+    out = np.zeros(1, np.float32)
+    work(np.array([[[3, 0], [0, 2]]], np.float32), out)
+    return float(out[0])
+"""
+    assert outcome_of(tmp_path, text) == (COMPILED, 3.0)
+    assert outcome_of(tmp_path, text) == (HIT, 3.0)

@@ -73,7 +73,7 @@ class Dependencies:
             self._guards.append(place)
         elif way == "content":
             self._look_inside(value)
-        elif way == "static call" and not is_repeatable(owner):
+        elif way == "static call" and not is_repeatable(owner) and not _is_own(owner):
             self._place(owner)
             for read in read_by(owner, value):
                 self._observe(read)
