@@ -802,10 +802,10 @@ import numpy as np
 import quadrants as qd
 
 @qd.kernel
-def work(a: qd.types.ndarray(dtype=qd.math.mat2), out: qd.types.ndarray(dtype=qd.f32)):
-    for i in range(1):
-        u, s, v = qd.svd(a[i])
-        out[i] = s[0, 0]
+def work(a, out):
+    for i in range(len(out)):
+        u, s, v = qd.svd(qd.Matrix([[a[i, 0, 0], a[i, 0, 1]], [a[i, 1, 0], a[i, 1, 1]]]))
+        out[i] = qd.round(s[0, 0])
 
 def main():
     out = np.zeros(1, np.float32)
