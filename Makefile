@@ -8,7 +8,7 @@ JOBS   ?= 2
 N       ?= 500
 SEED    ?= 0
 
-.PHONY: demo test fuzz check types fast-tests style bench peers wheel lock clean help
+.PHONY: demo test fuzz check types fast-tests style errors bench peers wheel lock clean help
 
 help:
 	@echo "make demo   run the MLS-MPM example, write its picture to output/"
@@ -16,6 +16,7 @@ help:
 	@echo "make check  format, lint, types, layering and the fast tests, in under a minute"
 	@echo "make fuzz   N=500 random programs from SEED=0 on, against the oracle"
 	@echo "make bench  our workloads against the installed peers, in one interleaved run"
+	@echo "make errors how far elementary functions are off: all 2**32 numbers of f32 (an hour), samples of f64"
 	@echo "make peers  install those peers, each in its own environment"
 	@echo "make wheel  build the wheel into dist/"
 
@@ -54,6 +55,11 @@ style: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
+
+errors: $(READY)
+	$(BIN)/python benchmarks/math/errors.py f32
+	$(BIN)/python -m pip install --quiet mpmath
+	$(BIN)/python benchmarks/math/errors.py f64
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks
