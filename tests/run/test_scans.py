@@ -151,7 +151,15 @@ def test_what_stays_in_order() -> None:
             if x[i] > 0:
                 n += 1
 
-    for kernel in (floats, recurrence, neighbours, overwritten, gaps):
+    @qd.kernel
+    def shared(x, y):
+        n = 0
+        for i in range(1, len(x)):
+            n += x[i]
+            y[i] = n
+            x[0] += y[i]
+
+    for kernel in (floats, recurrence, neighbours, overwritten, gaps, shared):
         given = np.random.default_rng(5).integers(-2, 3, 40_000)
         ours, python = (given.copy(), given.copy()), (given.copy(), given.copy())
         if kernel is floats:

@@ -22,7 +22,7 @@ from quadrants.passes.affine import Forms
 from quadrants.passes.clone import clone_ops
 from quadrants.passes.context import PassContext
 from quadrants.passes.cost import estimate
-from quadrants.passes.dependence import FINE, Space, relation
+from quadrants.passes.dependence import Space, independent
 from quadrants.passes.fold import number_of
 from quadrants.passes.memory import ARRAY_POSITION
 from quadrants.passes.nest import Nest, carried_arguments, inits
@@ -154,7 +154,7 @@ class _Splitter:
                 return False
             if writes and self._appends(loop, array, forms):
                 continue
-            if any(relation(one, other, space, True) is not FINE for one in writes for other in found):
+            if not all(independent(one, other, space) for one in writes for other in found):
                 return False
         return True
 
