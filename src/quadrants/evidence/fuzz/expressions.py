@@ -50,7 +50,8 @@ class Vector(NamedTuple):
 
 class Helper(NamedTuple):
     """A function of the program. `kind`: 'integer' (two integers of `dtype` to one), 'float', 'pair' (two integers to
-    two), 'reader' and 'writer' (an array of 8 integers and an integer), 'depth' (a count and an integer), 'vector'."""
+    two), 'reader' and 'writer' (an array of 8 integers and an integer), 'depth' (a count and an integer), 'vector' (three
+    integers as a vector and one), 'reference' (an integer that it changes, and one)."""
 
     text: str
     kind: str

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from quadrants.evidence.fuzz.expressions import Helper, Name, Scope, Style
+from quadrants.evidence.fuzz.expressions import Helper, Name, Scope, Style, Vector
 from quadrants.evidence.fuzz.idioms import Idiom
-from quadrants.evidence.fuzz.parallel import ParallelLoop
+from quadrants.evidence.fuzz.parallel import DOMAINS, ParallelLoop
 from quadrants.evidence.fuzz.statements import Place, Statements
 
 __all__ = ["SIZES", "Case", "program_text"]
@@ -53,13 +53,14 @@ def program_text(seed: int) -> Case:
 @dataclass(frozen=True)
 class Array:
     """A parameter that is an array. `shape`: 'small' (8 elements), 'long' (one an iteration), 'wide' (2 n + 4), 'rows'
-    (n rows of `row` elements). `kind`: 'numpy', 'field' or 'ndarray'; rows of the latter are vectors."""
+    (n rows of `row` elements, or matrices of `row` by `column`). `kind`: 'numpy', 'field' or 'ndarray'; rows of the latter are vectors."""
 
     name: str
     dtype: str
     shape: str
     kind: str
     row: int = 0
+    column: int = 0
     is_order: bool = False
 
     @property
@@ -82,6 +83,7 @@ class Generator(Statements):
         self.arrays: list[Array] = []
         self.helpers: list[Helper] = []
         self.results: list[Name] = []
+        self.domain = source.choice(DOMAINS)
         self.alias = False
 
     def module(self) -> str:
@@ -132,7 +134,9 @@ class Generator(Statements):
             self.arrays.append(self.array(name, shape))
         for name in ("e", "f", "g", "h"):
             if self.chance(0.5):
-                self.arrays.append(self.array(name, self.random.choice(("long", "wide", "rows", "rows", "small"))))
+                self.arrays.append(
+                    self.array(name, self.random.choice(("long", "wide", "rows", "rows", "blocks", "small")))
+                )
 
     def array(self, name: str, shape: str) -> Array:
         kind = self.random.choice(self.kinds)
@@ -146,8 +150,17 @@ class Generator(Statements):
             dtype = self.random.choice(("f32", "f32", "f64", "f64", "f16"))
         if self.chance(0.04) and name != "p":
             dtype = "u1"
+        if shape == "blocks":
+            return Array(name, dtype, "rows", kind, self.random.choice((2, 3, 4)), self.random.choice((2, 3, 4)))
         row = self.random.choice((2, 3, 3, 4, 5)) if shape == "rows" else 0
         return Array(name, dtype, shape, kind, row)
+
+    def part(self, array: Array, depth: int) -> str:
+        """The indices of an element within a row or a matrix."""
+        if not array.row:
+            return ""
+        parts = [self.component(size, depth) for size in (array.row, array.column) if size]
+        return ", ".join(parts)
 
     def arguments(self) -> None:
         """The function that makes the arguments."""
@@ -162,20 +175,22 @@ class Generator(Statements):
 
     def data(self, array: Array) -> str:
         size = {"small": "8", "long": "size", "wide": "2 * size + 4", "rows": f"(size, {array.row})"}[array.shape]
+        if array.column:
+            size = f"(size, {array.row}, {array.column})"
         if array.is_order:
             text = f'order("{array.dtype}", size, {self.random.randint(0, 99)})'
         else:
             wild = "" if self.style.tame or self.style.loose or self.chance(0.6) else ", wild=True"
             text = f'numbers("{array.dtype}", {size}, {self.random.randint(0, 9)}{wild})'
         if array.kind != "numpy":
-            return f'field("{array.kind}", "{array.dtype}", {text}{", 1" if array.row else ""})'
+            return f'field("{array.kind}", "{array.dtype}", {text}{f", {1 + bool(array.column)}" if array.row else ""})'
         views = ("every_other", "backwards", *(("transposed",) if array.row else ()))
         return f"{self.random.choice(views)}({text})" if self.chance(0.2) else text
 
     # Functions.
 
     def helper(self) -> None:
-        kinds = ["integer", "integer", "float", "pair", "reader", "writer", "depth"]
+        kinds = ["integer", "integer", "float", "pair", "reader", "writer", "depth", "vector", "reference"]
         kind = self.random.choice(kinds)
         dtype = self.random.choice(("f32", "f64")) if kind == "float" else self.some_type()
         helper = Helper(f"helper_{len(self.helpers)}", kind, dtype)
@@ -186,6 +201,7 @@ class Generator(Statements):
 
     def parameters(self, helper: Helper) -> tuple[str, ...]:
         names = {"reader": ("p", "a"), "writer": ("p", "a"), "depth": ("count", "a"), "float": ("x", "a")}
+        names |= {"vector": ("v", "a"), "reference": ("b: qd.template()", "a")}
         return names.get(helper.kind, ("a", "b"))
 
     def helper_body(self, helper: Helper, length: int, large: bool) -> None:
@@ -193,11 +209,13 @@ class Generator(Statements):
         self.from_the_end = False  # the array may be a field
         integer = Name("a", "i32" if helper.kind == "float" else dtype)
         self.scope = Scope([integer], helpers=[h for h in self.helpers if h.kind in ("integer", "depth")])
-        if helper.kind in ("integer", "pair"):
+        if helper.kind in ("integer", "pair", "reference"):
             self.scope.integers.append(Name("b", dtype))
+        if helper.kind == "vector":
+            self.scope.vectors = [Vector("v", dtype, 3)]
         if helper.kind == "float":
             self.scope.floats = [Name("x", dtype)]
-        place = Place(leaves=lambda: f"return {self.given(helper)}")
+        place = Place(leaves=lambda: f"return {self.given(helper)}".rstrip())
         if helper.kind in ("reader", "writer"):
             self.scope.element_reads = [lambda depth: f"p[{self.masked(8, depth)}]"]
         if helper.kind == "writer":
@@ -212,7 +230,7 @@ class Generator(Statements):
         if helper.kind == "depth":
             self.put(1, f"a = {helper.text}(count - 1, {self.cast(dtype, 1)})")
             self.block(1, 1, self.random.randint(0, 2))
-        self.put(1, f"return {self.given(helper)}")
+        self.put(1, f"return {self.given(helper)}".rstrip())
         self.place = Place()
         self.from_the_end = True
 
@@ -220,6 +238,10 @@ class Generator(Statements):
         """What a function gives back."""
         if helper.kind == "float":
             return self.bound_float(helper.dtype, 1)
+        if helper.kind == "reference":
+            return ""
+        if helper.kind == "vector":
+            return self.random.choice(("v", self.display(Vector("", helper.dtype, 3))))
         if helper.kind == "pair":
             return f"{self.cast(helper.dtype, 1)}, {self.cast(helper.dtype, 1)}"
         return self.cast(helper.dtype, 2)
@@ -297,7 +319,7 @@ class Generator(Statements):
             at = index()
             if array.kind == "field":
                 at = at.removesuffix(" - 8")
-            target = array.element(at, self.component(array.row, 1) if array.row else "")
+            target = array.element(at, self.part(array, 1))
             self.put(indent, self.store_text(array, target))
 
         return write

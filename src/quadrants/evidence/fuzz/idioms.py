@@ -32,9 +32,11 @@ class Idiom:
         )
         if g.chance(0.15):
             g.put(1, f"qd.loop_config({g.random.choice(CONFIGURATIONS)})")
-        kinds = [self.neighbours, self.neighbours, self.pairs, self.stencil, self.scan]
-        if any(array.row and array.kind == "numpy" for array in g.arrays):
+        kinds = [self.neighbours, self.neighbours, self.pairs, self.stencil, self.scan, self.append]
+        if self.matrices():
             kinds += [self.grid, self.product]
+        if any(array.column for array in g.arrays):
+            kinds += [self.factorise] * 3
         g.random.choice(kinds)()
         g.scope = before
 
@@ -171,9 +173,67 @@ class Idiom:
         g.put(2, self.term(name, elements))
         self.keep(2, self.i, name)
 
+    def append(self) -> None:
+        """What fits a condition moves to the front, in order."""
+        g = self.g
+        count = g.fresh("k")
+        arrays = self.numbers()
+        elements = [f"{array.name}[{self.i}]" for array in arrays]
+        g.put(1, f"{count} = qd.i32(0)")
+        g.put(1, f"for {self.i} in range(n):")
+        name = self.accumulator(2)
+        if not name.dtype.startswith("f"):
+            g.scope.element_reads = [lambda depth, text=text: text for text in elements]
+        if elements and g.chance(0.8):
+            g.put(2, self.term(name, elements))
+        g.put(2, f"if {g.condition(1)}:")
+        self.keep(3, count, name)
+        g.put(3, f"{count} += {g.random.choice(('1', '1', 'qd.i32(1)'))}")
+        if g.chance(0.5):
+            g.put(1, f"p[{count} & 7] = {count}")
+
+    def factorise(self) -> None:
+        """Each iteration works on a matrix of its own, element by element, as a factorisation does."""
+        g = self.g
+        array = g.random.choice([array for array in g.arrays if array.column])
+        a, b, k = g.fresh("i"), g.fresh("j"), g.fresh("k")
+        size = min(array.row, array.column)
+
+        def element(row: str, column: str) -> str:
+            return array.element(self.i, f"{row}, {column}")
+
+        g.put(1, f"for {self.i} in range(n):")
+        g.put(2, f"for {a} in range({size}):")
+        g.put(3, f"for {b} in range({g.random.choice((f'{a} + 1', str(size), f'{a}, {size}'))}):")
+        g.put(4, f"s = {self._held(array, element(a, b))}")
+        g.put(4, f"for {k} in range({g.random.choice((b, a, '2', f'min({a}, {b})'))}):")
+        sign = g.random.choice("+-")
+        g.put(5, f"s {sign}= {self._held(array, element(a, k))} * {self._held(array, element(b, k))}")
+        if g.chance(0.4):
+            g.put(4, f"if {a} == {b}:")
+            g.put(5, f"{element(a, b)} = {self._kept(array, 's + s')}")
+            g.put(4, "else:")
+            g.put(5, f"{element(a, b)} = {self._kept(array, 's')}")
+        else:
+            g.put(4, f"{element(a, b)} = {self._kept(array, 's')}")
+
+    def _held(self, array: Array, text: str) -> str:
+        if array.is_float:
+            return f"qd.{'f64' if array.dtype == 'f64' else 'f32'}({text} % 4.0)"
+        return f"qd.i64({text} & 63)" if self.g.style.tame else f"qd.i32({text})"
+
+    def _kept(self, array: Array, text: str) -> str:
+        if array.dtype == "u1":
+            return f"({text}) > 5"
+        if array.is_float:
+            return f"qd.floor(({text}) % 16.0) * 0.25"
+        return f"({text}) & 63" if self.g.style.tame else text
+
+    def matrices(self) -> list[Array]:
+        return [array for array in self.g.arrays if array.row and not array.column and array.kind == "numpy"]
+
     def row_array(self) -> Array:
-        arrays = [array for array in self.g.arrays if array.row and array.kind == "numpy"]
-        return self.g.random.choice(arrays)
+        return self.g.random.choice(self.matrices())
 
     def grid(self) -> None:
         """All elements of a matrix, from themselves and their neighbours in another."""

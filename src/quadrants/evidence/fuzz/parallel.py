@@ -63,7 +63,10 @@ class ParallelLoop:
             g.put(1, f"for {self.counter} in {g.random.choice(DOMAINS)}:")
             g.put(2, f"for {self.second} in range({g.random.randint(2, 4)}):")
             return 3
-        g.put(1, f"for {self.counter} in {g.random.choice(STEPPED if kind < 0.4 else DOMAINS)}:")
+        g.put(
+            1,
+            f"for {self.counter} in {g.random.choice(STEPPED) if kind < 0.4 else g.domain if kind < 0.8 else g.random.choice(DOMAINS)}:",
+        )
         return 2
 
     # Roles.
@@ -75,7 +78,7 @@ class ParallelLoop:
                 self.read(array, lambda depth: self.anywhere(depth))
             elif array.shape == "small":
                 self.small(array, role)
-            elif role == "own" and not (self.second and not array.row):
+            elif role == "own" and not (self.second and (not array.row or array.column)):
                 self.own(array)
             elif role == "read":
                 self.read(array, lambda depth: self.anywhere(depth))
@@ -128,7 +131,7 @@ class ParallelLoop:
         self.add_read(array, lambda depth: array.element(index(depth), self.component(array)))
 
     def component(self, array: Array) -> str:
-        return self.g.component(array.row, 0) if array.row else ""
+        return self.g.part(array, 0)
 
     def own(self, array: Array) -> None:
         """Each iteration has an element, or a row, of its own."""

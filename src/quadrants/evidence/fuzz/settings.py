@@ -89,11 +89,11 @@ def compiled_settings(source: random.Random, style: Style, defaults: tuple[str, 
     options = _common(source, style)
     if source.random() < 0.1:
         options["opt_level"] = 0
-    lanes = source.choice((0, 0, 1, 4, 8, 16))
+    lanes = source.choice((0, 0, 1, 4, 8, 8, 16, 16))
     if lanes:
         options["lanes"] = lanes
     options["cpu_max_num_threads"] = source.choice((1, 2, 3))
-    level = source.choice((0, 0, 0, 0, 0, 0, 1, 1, None, None, 3)) if options.get("opt_level") != 0 else None
+    level = source.choice((*(0,) * 15, 1, 1, None, None, None, 3)) if options.get("opt_level") != 0 else None
     warm = level is None and source.random() < 0.3
     look = "" if source.random() < 0.1 else source.choice(STEPS)
     return Settings("x64", options, defaults, level, look, source.random() < 0.5, warm)

@@ -71,6 +71,9 @@ class Statements(Expressions):
         """A new local vector in the scope."""
         length = self.random.choice((2, 3, 4, 4, 8))
         dtype = self.random.choice(("f32", "f64")) if self.chance(0.3) and self.scope.floats else self.some_type()
+        makers = [helper for helper in self.scope.helpers if helper.kind == "vector"]
+        if makers and self.chance(0.7):
+            length, dtype = 3, self.random.choice(makers).dtype
         vector = Vector(self.fresh("v"), dtype, length)
         self.put(indent, f"{vector.text} = {self.display(vector)}")
         self.scope.vectors = [*self.scope.vectors, vector]
@@ -101,6 +104,8 @@ class Statements(Expressions):
         simple: list[Callable[[int], None]] = [self.assign, self.assign, self.update]
         if len(self.scope.integers) > 1:
             simple.append(self.pair)
+        if any(helper.kind == "reference" for helper in self.scope.helpers):
+            simple.append(self.pass_on)
         if self.scope.floats:
             simple.append(self.assign_float)
         if self.scope.flags:
@@ -144,6 +149,15 @@ class Statements(Expressions):
         values = f"{self.cast(first.dtype, 1)}, {self.cast(second.dtype, 1)}"
         self.put(indent, f"{first.text}, {second.text} = {values}")
 
+    def pass_on(self, indent: int) -> None:
+        """A function changes a name."""
+        helper = self.random.choice([helper for helper in self.scope.helpers if helper.kind == "reference"])
+        fitting = [name for name in self.scope.integers if name.dtype == helper.dtype]
+        if fitting:
+            self.put(indent, f"{helper.text}({self.random.choice(fitting).text}, {self.cast(helper.dtype, 1)})")
+        else:
+            self.assign(indent)
+
     def assign_float(self, indent: int) -> None:
         name = self.random.choice(self.scope.floats)
         self.put(indent, f"{name.text} = {self.bound_float(name.dtype, 2)}")
@@ -155,7 +169,11 @@ class Statements(Expressions):
         vector = self.random.choice(self.scope.vectors)
         alike = [other for other in self.scope.vectors if other[1:] == vector[1:]]
         kind = self.random.random()
-        if kind < 0.55:
+        makers = [h for h in self.scope.helpers if (h.kind, h.dtype, 3) == ("vector", *vector[1:])]
+        if makers and kind < 0.3:
+            value = self.cast(vector.dtype, 1)
+            self.put(indent, f"{vector.text} = {self.random.choice(makers).text}({vector.text}, {value})")
+        elif kind < 0.55:
             index = self.component(vector.length, 1)
             self.put(indent, f"{vector.text}[{index}] = {self.component_value(vector, 1)}")
         elif kind < 0.65 or vector.dtype.startswith("f"):
