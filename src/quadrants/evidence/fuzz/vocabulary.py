@@ -107,4 +107,4 @@ CONDITIONS: dict[str, str] = {
 
 # Rows that no expression is made of alone: conversions stand at every assignment, the rest have no name of their own or
 # show the bits of NaN.
-UNWRITTEN = frozenset({"cast", "bitcast", "fma", "ctz", "is_nan", "is_inf"})
+UNWRITTEN = frozenset({"cast", "bitcast", "fma", "ctz", "is_nan", "is_inf", "lookup"})
