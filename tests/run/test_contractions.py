@@ -259,3 +259,33 @@ def test_small_sizes_known_to_the_code_take_no_tiles() -> None:
     multiply(a, b, c)
     assert not _in_tiles(multiply)
     _compare(c, a @ b)
+
+
+def test_matrix_by_vector_both_ways() -> None:
+    @qd.kernel
+    def rows(a, x, y):
+        for i in range(len(y)):
+            s = 0.0
+            for j in range(len(x)):
+                s += a[i, j] * x[j]
+            y[i] = s
+
+    @qd.kernel
+    def columns(a, x, y):
+        for i in range(len(y)):
+            s = 0.0
+            for j in range(len(x)):
+                s += a[j, i] * x[j]
+            y[i] = s
+
+    generator = np.random.default_rng(1)
+    for height, width in ((3, 5), (301, 70), (70, 1300), (1, 1), (0, 4), (2000, 0)):
+        a = generator.standard_normal((height, width))
+        x, y = generator.standard_normal(width), np.zeros(height)
+        rows(a, x, y)
+        assert np.allclose(y, a @ x, rtol=1e-12, atol=1e-12)
+        x, y = generator.standard_normal(height), np.zeros(width)
+        columns(a, x, y)
+        assert np.allclose(y, a.T @ x, rtol=1e-12, atol=1e-12)
+    assert "loops in fours: 1" in rows.report()
+    assert "columns in blocks: 1" in columns.report()
