@@ -164,6 +164,7 @@ class _Collector:
         self._bounded: set[Value] = set()
         self._counted: set[Value] = set()
         self._known: dict[Value, bool] = {}
+        self._jumps: dict[Block, list[Op]] = {}
 
     def block(self, block: Block, loops: tuple[Op, ...], conditions: Conditions | None) -> None:
         for op in block.ops:
@@ -197,7 +198,7 @@ class _Collector:
         else:
             for region, holds in zip(op.regions, (True, False)):
                 self.block(region, loops, _and(conditions, condition, holds))
-        jumps = [loop_jumps(region) for region in op.regions]
+        jumps = [self._jumps_in(region) for region in op.regions]
         if not any(jumps):
             return conditions
         for leaving, staying, holds in ((0, 1, False), (1, 0, True)):
@@ -205,6 +206,21 @@ class _Collector:
             if end.kind == "continue" and jumps[leaving] == [end] and not jumps[staying]:
                 return _and(conditions, condition, holds)
         return None
+
+    def _jumps_in(self, block: Block) -> list[Op]:
+        """What `loop_jumps` gives, without looking into a branch once for each `if` around it."""
+        found = self._jumps.get(block)
+        if found is None:
+            found = self._jumps[block] = []
+            for op in block.ops:
+                if op.kind == "if":
+                    found += [jump for region in op.regions for jump in self._jumps_in(region)]
+                elif op.regions:
+                    inner = [jump for region in op.regions for jump in loop_jumps(region)]
+                    found += [jump for jump in inner if jump.kind == "return"]
+            if block.ops and block.ops[-1].kind in ("return", "break", "continue"):
+                found.append(block.ops[-1])
+        return found
 
     def _either(self, op: Op, loops: tuple[Op, ...], conditions: Conditions) -> None:
         """Collects from an `if` whose condition nobody can tell: what both branches do is done in any case."""

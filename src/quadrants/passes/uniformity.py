@@ -50,6 +50,7 @@ class Uniformity:
         self.used: set[Value] = {operand for op in walk(region) for operand in op.operands}
         self._root_jumps = {id(jump) for jump in loop_jumps(region)}
         self._jumps: dict[Op, list[Op]] = {}
+        self._leaving: dict[Op, bool] = {}
         self._callees = callees
         self._changed = True
         while self._changed:
@@ -115,9 +116,7 @@ class Uniformity:
     def _if(self, op: Op, loop: Op | None) -> None:
         for region in op.regions:
             self._block(region, loop)
-        jumps = {id(region.ops[-1]) for region in _branches(op)}
-        targets = self._root_jumps if loop is None else {id(jump) for jump in self._jumps_of(loop)}
-        leaves = bool(jumps & targets)
+        leaves = self._leaves_iteration(op, loop)
         parts = loop is None or loop in self.divergent or loop in self.skipped
         if op.operands[0] in self.varying or (leaves and parts):
             self._mark(self.masked, op)
@@ -127,6 +126,19 @@ class Uniformity:
         for k, result in enumerate(op.results):
             if op in self.masked or any(values[k] in self.varying for values in yields):
                 self._vary(result)
+
+    def _leaves_iteration(self, op: Op, loop: Op | None) -> bool:
+        """Whether a branch of an `if`, or of one within it, ends the iteration of the loop around it. Those within have been
+        looked at before."""
+        found = self._leaving.get(op)
+        if found is None:
+            targets = self._root_jumps if loop is None else {id(jump) for jump in self._jumps_of(loop)}
+            found = self._leaving[op] = any(
+                id(region.ops[-1]) in targets
+                or any(inner.kind == "if" and self._leaving[inner] for inner in region.ops)
+                for region in op.regions
+            )
+        return found
 
     def _carried(self, loop: Op, arguments: list[Value], inits: tuple[Value, ...]) -> None:
         """The carried arguments of a loop's last region and its results."""
@@ -169,13 +181,3 @@ class Uniformity:
         for outer, inner in zip(body.arguments, condition.arguments):
             if outer in self.varying:
                 self._vary(inner)
-
-
-def _branches(op: Op) -> list[Block]:
-    """The regions of an `if` and of those within it at any depth, loops apart."""
-    found = list(op.regions)
-    for region in op.regions:
-        for inner in region.ops:
-            if inner.kind == "if":
-                found += _branches(inner)
-    return found
