@@ -145,7 +145,17 @@ def rows(pos, order, first, out):
         out[i] = s
 
 
-@pytest.mark.parametrize("function", [moving, rows], ids=lambda function: function.__name__)
+def corners(pos, order, first, out):
+    for i in range(CELLS):
+        s = 0.0
+        for q in range(first[i], first[i + 1]):
+            face = order[q] // 4
+            for c in range(3):
+                s += pos[order[3 * face + c]][0]
+        out[i] = s
+
+
+@pytest.mark.parametrize("function", [moving, rows, corners], ids=lambda function: function.__name__)
 def test_what_changes_or_is_seen_once_stays(function: Any) -> None:
     made = fields(knobs.Arch.reference, *cells(dead=0), np.zeros(COUNT, np.float32))
     kernel = qd.kernel(function)

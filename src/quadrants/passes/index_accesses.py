@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from quadrants.ir.nodes import Op, Value, walk
 from quadrants.ir.types import ArrayType, MatrixType, ScalarType, Type, i32, i64, scalar_of
 from quadrants.passes.affine import ONE, Form, Forms
+from quadrants.passes.cost import most_trips
 from quadrants.passes.fold import number_of
 from quadrants.passes.memory import MemoryEffects
 from quadrants.passes.nest import Nest, highs, lows
@@ -17,6 +18,8 @@ from quadrants.passes.rewrite import computed_from
 __all__ = ["IndexAccess", "IndexAccesses", "Signature", "components_of", "is_plain", "static_sizes"]
 
 _MOST_COMPONENTS = 24
+# Iterations of a loop along an index array below which its elements are few corners of something, in any order.
+_SHORT = 8
 
 Signature = tuple[object, ...]
 
@@ -107,7 +110,13 @@ class IndexAccesses:
         """Whether iterations look at ranges that others look at, too, and not at a row of their own."""
         forms = [self.forms.of(index) for index in order.operands[1:]]
         loops = self._inner_loops({atom for form in forms for atom in form.atoms()})
-        return bool(loops) and not any(map(self._is_apart, forms)) and not any(map(self._is_own, loops))
+        return self._is_long(forms[-1]) and not any(map(self._is_apart, forms)) and not any(map(self._is_own, loops))
+
+    def _is_long(self, form: Form) -> bool:
+        """Whether a loop within runs along the index array, and not just over the few corners of something."""
+        inner = [atom for atom in form.atoms() if self._inner_loops({atom}) and form.coefficient(atom) == ONE]
+        trips = [most_trips(self.nest.counter[atom][0], self.forms) for atom in inner]
+        return any(most is None or most >= _SHORT for most in trips)
 
     def _is_apart(self, form: Form) -> bool:
         """Whether an index moves with the parallel iteration, and not by as much with a counter within: `i * 8 + k`."""

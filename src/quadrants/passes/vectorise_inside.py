@@ -19,7 +19,6 @@ from quadrants.passes.cost import most_trips
 from quadrants.passes.inner_loops import InnerLoop, find_inner_loops
 from quadrants.passes.lane_callees import Callees
 from quadrants.passes.lane_choice import asked_lanes
-from quadrants.passes.lane_copies import Copy, find_copies
 from quadrants.passes.lane_values import Linear
 from quadrants.passes.lanes import LaneWriter
 from quadrants.passes.nest import Nest
@@ -45,7 +44,7 @@ def run(module: Module, context: PassContext) -> None:
         found = find_inner_loops(loop, nest, forms)
         if any(_is_long(inner.loop, forms) for inner in found):
             continue  # a block of a long sum: LLVM's vectors need no masks there
-        if found and _are_better(loop, found, Callees(module), find_copies(loop, kernel, context)) and context.permit():
+        if found and _are_better(loop, found, Callees(module)) and context.permit():
             lanes = _width(found, context)
             _Rewriter(nest, found, lanes).run()
             loop.attributes = {**(loop.attributes or {}), "lanes_inside": lanes, "lanes_reason": _REASON}
@@ -74,7 +73,7 @@ def _may_choose(loop: Op, context: PassContext) -> bool:
     return asked > 1 and not config.get("vectorize")
 
 
-def _are_better(parallel: Op, found: list[InnerLoop], callees: Callees, copies: list[Copy]) -> bool:
+def _are_better(parallel: Op, found: list[InnerLoop], callees: Callees) -> bool:
     """Whether lanes within an iteration are better than iterations as lanes: where those would leave a loop one by one, and
     reach apart what lies side by side within an iteration."""
     counters = parallel.regions[0].arguments[parallel.attribute("rank") - 1 :]
