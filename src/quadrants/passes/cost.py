@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from quadrants.ir.nodes import Block, Function, Module, Op
+from quadrants.ir.nodes import Block, Function, Module, Op, Value
 from quadrants.ir.ops import OPS
-from quadrants.ir.types import MatrixType
+from quadrants.ir.types import MatrixType, i32, i64
 from quadrants.passes.affine import Forms
 from quadrants.passes.context import PassContext
 from quadrants.passes.nest import Nest, highs, lows
@@ -85,18 +85,30 @@ def trip_count(loop: Op, forms: Forms) -> int | None:
 
 
 def most_trips(loop: Op, forms: Forms) -> int | None:
-    """A number that a loop's iterations do not exceed, if the code tells: `min(first + 8, n)` - first is at most 8."""
+    """A number that a loop's iterations do not exceed, if the code tells: from max(c - 1, 0) to min(c + 2, n) it is 3."""
     total = 1
-    for dimension, high in enumerate(highs(loop)):
+    for dimension, (low, high) in enumerate(zip(lows(loop), highs(loop))):
         trips = _trips(loop, forms, dimension)
-        if trips is None and type(high.owner) is Op and high.owner.kind == "min":
-            low = forms.of(lows(loop)[dimension])
-            distances = [forms.of(bound).plus(low, -1).constant for bound in high.owner.operands]
+        if trips is None:
+            starts, ends = _choices(low, "max"), _choices(high, "min")
+            if len(starts) + len(ends) == 2:
+                return None
+            distances = [forms.of(end).plus(forms.of(start), -1).constant for start in starts for end in ends]
             trips = min([distance for distance in distances if distance is not None], default=None)
         if trips is None:
             return None
         total *= max(trips, 0)
     return total
+
+
+def _choices(bound: Value, kind: str) -> tuple[Value, ...]:
+    """The values of which a bound is the largest, or the smallest."""
+    owner = bound.owner
+    while type(owner) is Op and owner.kind == "cast":
+        owner = owner.operands[0].owner
+    if type(owner) is Op and owner.kind == kind and owner.results[0].type in (i32, i64):
+        return owner.operands
+    return (bound,)
 
 
 def _trips(loop: Op, forms: Forms, dimension: int) -> int | None:

@@ -32,7 +32,7 @@ __all__ = ["PADDING", "run"]
 # Elements behind the last one of a copy's rows: lanes may read so far.
 PADDING = 16
 # Iterations of a loop whose bounds are not known; how often the loop must look at each element for a copy to pay.
-_GUESS = 4
+_GUESS = 8
 _TIMES = 2
 # Looks of an iteration from which on the order of iterations is worth finding out.
 _MANY_LOOKS = 16
