@@ -139,17 +139,37 @@ class _Rewriter:
                 loop.attributes = {**loop.attributes, "in_order": True}
 
     def _looks_near(self, order: Value) -> bool:
-        """Whether iterations look at different ranges of an index array."""
-        accesses = [access for copies in self.groups.values() for copy in copies.values() for access in copy.accesses]
-        for access in accesses:
-            for around in self.nest.around(access.order):
-                if around is self.loop:
-                    break
-                if access.order.operands[0] is order and around.kind == "for":
-                    bounds = (*lows(around), *highs(around))
-                    if any(isinstance(bound.owner, Op) and self.nest.defined_in(bound, self.loop) for bound in bounds):
+        """Whether the ranges of an index array that iterations look at depend on what the iterations read, as on where a
+        particle is; not on their numbers alone: those are in a good order as they are."""
+        for copies in self.groups.values():
+            for access in [access for copy in copies.values() for access in copy.accesses]:
+                if access.order.operands[0] is order:
+                    ranges = {op for op in self.nest.around(access.order) if op.kind == "for" and op is not self.loop}
+                    bounds = [bound for op in ranges for bound in (*lows(op), *highs(op))]
+                    loads = self._loads_behind(bounds)
+                    if self._loads_behind([index for load in loads for index in load.operands[1:]]):
                         return True
         return False
+
+    def _loads_behind(self, values: list[Value]) -> list[Op]:
+        """The loads within the loop that values are computed from, also by the bounds of counters."""
+        found: list[Op] = []
+        pending, seen = list(values), set(values)
+        while pending:
+            value = pending.pop()
+            op = value.owner
+            new: tuple[Value, ...] = ()
+            if value in self.nest.counter:
+                around = self.nest.counter[value][0]
+                new = (*lows(around), *highs(around)) if around is not self.loop else ()
+            elif isinstance(op, Op) and self.nest.defined_in(value, self.loop):
+                if op.kind == "load":
+                    found.append(op)
+                else:
+                    new = op.operands
+            pending += [other for other in new if other not in seen]
+            seen.update(new)
+        return found
 
     def _names(self) -> tuple[str, ...]:
         function = self.nest.function
