@@ -275,3 +275,40 @@ def test_loops_that_only_lanes_make_vectors_of(function: Any, copies: int) -> No
     kernel = qd.kernel(function)
     kernel(*_arrays(np.float32, 16, 6, False))
     assert (f"arrays copied for lanes: {copies}" in kernel.report()) == bool(copies), kernel.report()
+
+
+def records(m, v, w):
+    """Whole vectors and matrices, that are read and written."""
+    for e in range(len(v)):
+        r = v[e]
+        k = 0
+        while r.dot(r) > 1.0 and k < 9:
+            r = 0.5 * (m[e] @ r)
+            k += 1
+        v[e] = r
+        m[e] = 2 * m[e] + 1
+        w[e] = w[e] + 2
+
+
+@pytest.mark.parametrize("arch", [knobs.Arch.reference, None], ids=["reference", "host"])
+@pytest.mark.parametrize(("dtype", "lanes"), [(np.float32, 4), (np.float32, 8), (np.float32, 16), (np.float64, 8)])
+def test_records(dtype: Any, lanes: int, arch: knobs.Arch | None) -> None:
+    random = np.random.default_rng(3)
+    arrays = [random.random((COUNT, 3, 3)), 3 * random.random((COUNT, 3)), random.integers(0, 9, (COUNT, 2))]
+    scalar = qd.f32 if dtype is np.float32 else qd.f64
+    found = []
+    for width, arch_ in ((lanes, arch), (1, knobs.Arch.reference)):
+        knobs.current.lanes, knobs.current.arch, knobs.current.verify = width, arch_, True
+        memory = (
+            qd.Matrix.ndarray(3, 3, scalar, COUNT),
+            qd.Vector.ndarray(3, scalar, COUNT),
+            qd.Vector.ndarray(2, qd.i32, COUNT),
+        )
+        for array, values in zip(memory, arrays):
+            array.from_numpy(values.astype(array.to_numpy().dtype))
+        kernel = qd.kernel(records)
+        kernel(*memory)
+        assert ("arrays copied for lanes: 3" in kernel.report()) == (width > 1)
+        found.append([array.to_numpy() for array in memory])
+    for one, other in zip(*found):
+        assert np.allclose(one, other, rtol=1e-4)

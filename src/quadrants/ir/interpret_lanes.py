@@ -64,9 +64,11 @@ def interleaving(program: Any, op: Op) -> Callable[[Environment], None]:
         if min(at) < 0:
             raise IndexError(f"{op.kind}: an index below 0")
         for lane in range(rows.shape[1]):
-            own = [index + lane * (k == axis) for k, index in enumerate(at)]
+            own = [index + lane * (k == axis) for k, index in enumerate(at[: axis + 1])]
+            inner = elements.shape[axis + 1 :]
+            start = np.ravel_multi_index(at[axis + 1 :], inner) if env[count] else 0
             for k in range(int(env[count])):
-                element = (*own[:-1], own[-1] + k)
+                element = (*own, *np.unravel_index(start + k, inner))
                 if gathers:
                     rows[first + k, lane] = elements[element]
                 else:

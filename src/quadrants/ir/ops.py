@@ -631,7 +631,7 @@ _row("lane_load", rules.lane_load, -1, "each lane's element of an array", effect
 _row("lane_store", rules.lane_store, -1, "writes each lane's value to its element", effects="writes", cost=16)
 _row("lane_update", rules.lane_update, -1, "an `update` by each lane in turn", effects="atomic", cost=32)
 # Private copies whose elements lie side by side for all lanes: a slot of `rows, lanes`, from row `place` on; then array,
-# indices, and the number of elements along the last axis.  Lane k's index of `axis` is k more than lane 0's.
+# indices, and the number of elements, one behind the other (row by row).  Lane k's index of `axis` is k more than lane 0's.
 _row("interleave", rules.interleave, -1, "copies elements of an array to the rows of a slot", effects="writes", cost=32)
 _row("deinterleave", rules.interleave, -1, "copies rows of a slot to an array's elements", effects="writes", cost=32)
 

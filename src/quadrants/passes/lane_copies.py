@@ -57,6 +57,13 @@ class Copy:
         return total
 
     @property
+    def is_one_run(self) -> bool:
+        """Whether an iteration's elements follow one another in memory: whole records of a static shape."""
+        type_, axes = self.array.type, self.sizes[self.axis + 1 :]
+        assert type(type_) is ArrayType
+        return type_.layout == "C" and not self.triangle and axes == type_.trailing
+
+    @property
     def known(self) -> bool:
         return None not in self.sizes
 
@@ -210,7 +217,8 @@ class _Finder:
     def _pays(self, copy: Copy, accesses: list[_Access]) -> bool:
         if copy.known:
             times = sum(map(self._times, accesses))
-            if (copy.sizes[-1] or 0) * scalar_of(copy.array.type).bytes < _PIECE_BYTES:
+            run = (copy.sizes[-1] or 0) * scalar_of(copy.array.type).bytes
+            if run < _PIECE_BYTES and not copy.is_one_run:
                 return 2 * copy.rows <= times  # copied one by one
             return copy.rows <= _MOST_PER_ACCESS * times and copy.rows <= 4 * CAPACITY
         # All elements are copied: loops have to come by them.

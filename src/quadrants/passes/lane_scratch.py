@@ -58,6 +58,9 @@ class Scratch:
 
     def transfer(self, kind: str, builder: Builder, values: LaneValues, base: Value) -> None:
         """Copies all elements in (`interleave`) or out (`deinterleave`), for the lanes from `base` on."""
+        if self.copy.is_one_run:
+            self._run(kind, builder, values, base, {})
+            return
         axes = [axis for axis in self.axes if axis != len(self.sizes) - 1]
         counts = [self.sizes[axis] for axis in axes]
         known = [count for count in counts if isinstance(count, int)]
@@ -86,7 +89,7 @@ class Scratch:
             offset = at.get(axis, 0)
             indices.append(numbers.add(low if isinstance(low, int) else values.scalar(low), offset))
             place = numbers.add(numbers.mul(place, self.sizes[axis]), offset)
-        count = self.sizes[-1]
+        count = self.copy.rows if self.copy.is_one_run else self.sizes[-1]
         if self.copy.triangle:
             first, count = self._half(numbers, at[self.copy.triangle_axis], count)
             place, indices[-1] = numbers.add(place, first), numbers.add(indices[-1], first)

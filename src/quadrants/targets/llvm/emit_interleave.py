@@ -7,6 +7,7 @@ runs shorter than a block, and elements that are no neighbours in memory, go one
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from math import prod
 
 from quadrants.ir.nodes import Op
 from quadrants.ir.types import lane_type
@@ -38,6 +39,13 @@ class _Run:
         self.place = writer.name(place)
         self.count = writer.name(count)
         self.block = _BLOCK_BYTES // self.slot.type.scalar.bytes
+        trailing = self.access.type.trailing
+        self.is_packed = (
+            self.access.type.layout == "C"
+            and len(trailing) == self.access.type.rank - op.attribute("axis") - 1
+            and self.count == str(prod(trailing))
+            and prod(trailing) < self.block
+        )
         self.bases = self.lane_bases([writer.name(index) for index in indices], op.attribute("axis"))
 
     def lane_bases(self, indices: list[str], axis: int) -> list[str]:
@@ -80,12 +88,37 @@ class _Run:
     # Elements of which each lane's are neighbours.
 
     def dense(self) -> None:
-        if self.lanes % self.block or self.block == 1:
+        if self.is_packed:
+            self.packed(int(self.count))
+        elif self.lanes % self.block or self.block == 1:
             self.loop("0", self.count, lambda at: self.element(at, "1"))
         elif self.count.isdigit():
             self.known(int(self.count))
         else:
             self.unknown()
+
+    def packed(self, count: int) -> None:
+        """All lanes' elements at once, where the records of lanes follow one another."""
+        writer, lanes = self.writer, self.lanes
+        whole = f"<{lanes * count} x {self.memory}>"
+        if self.gathers:
+            found = writer.assign(f"load {whole}, ptr {self.bases[0]}{self.access.annotations}")
+            for k in range(count):
+                mask = _mask(range(k, lanes * count, count))
+                self.store_row("0", k, writer.assign(f"shufflevector {whole} {found}, {whole} poison, {mask}"))
+            return
+        rows = [self.load_row("0", k) for k in range(count)]
+        joined, width = rows[0], lanes
+        for row in rows[1:]:
+            text = f"<{width} x {self.memory}>"
+            padded = _mask([min(lane, lanes - 1) for lane in range(width)])
+            other = writer.assign(f"shufflevector {self.wide} {row}, {self.wide} poison, {padded}")
+            mask = _mask([*range(width), *range(width, width + lanes)])
+            joined = writer.assign(f"shufflevector {text} {joined}, {text} {other}, {mask}")
+            width += lanes
+        mask = _mask([k * lanes + lane for lane in range(lanes) for k in range(count)])
+        turned = writer.assign(f"shufflevector {whole} {joined}, {whole} poison, {mask}")
+        writer.line(f"store {whole} {turned}, ptr {self.bases[0]}{self.access.annotations}")
 
     def known(self, count: int) -> None:
         block = self.block
