@@ -119,3 +119,39 @@ def test_sums_across_iterations_are_not_left_to_timing() -> None:
         kernel(np.ones(50), np.arange(50), np.zeros(50))
         assert kernel._last is not None
         assert kernel._last.lane_options == ()
+
+
+def test_long_computations_on_elements_that_are_apart_run_in_lanes() -> None:
+    def relaxed(m, out):
+        for i in range(len(m)):
+            a = m[i, 0]
+            b = m[i, 1]
+            for _ in qd.static(range(8)):
+                r = 0.5 / (a * a + b * b + 1.0)
+                a, b = a + r * b, b - r * a
+                s = qd.sqrt(a * a + b * b)
+                a = a / s * 1.5
+                b = b / s * 1.5
+            out[i, 0] = a
+            out[i, 1] = b
+
+    def moved(m, out):
+        for i in range(len(m)):
+            out[i, 0] = m[i, 0] + 0.5 * m[i, 1]
+            out[i, 1] = m[i, 1]
+
+    m = np.random.default_rng(1).uniform(1, 2, size=(COUNT, 2))
+    out = np.zeros_like(m)
+    kernel = qd.kernel(relaxed)
+    kernel(m, out)
+    assert " lanes: it computes much for each element that it reaches" in kernel.report()
+    a, b = m[:, 0], m[:, 1]
+    for _ in range(8):
+        r = 0.5 / (a * a + b * b + 1.0)
+        a, b = a + r * b, b - r * a
+        s = np.sqrt(a * a + b * b)
+        a, b = a / s * 1.5, b / s * 1.5
+    assert np.allclose(out, np.stack([a, b], 1), rtol=1e-13)
+    kernel = qd.kernel(moved)
+    kernel(m, out)
+    assert "no lanes: a straight line" in kernel.report()

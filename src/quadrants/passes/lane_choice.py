@@ -34,6 +34,8 @@ _WORTH_A_GATHER = 6
 _WORTH_AN_ACCESS = 2
 # Operations that keep numbers growing evenly.
 _EVEN = frozenset({"add", "sub", "cast"})
+# Operations on lanes for each access to memory, from which on a body computes rather than reaches for memory.
+_COMPUTES = 8
 # Operations of a body whose values fit in registers twice.
 _FEW = 64
 # Loops within of at most so many iterations are not worth vectors of their own.
@@ -97,7 +99,7 @@ def _by_shape(loop: Op, shape: _Shape, asked: int | None, context: PassContext) 
     elif asked is None and not shape.pays:
         return Choice(1, shape.loss, hint=_HINT_UNASKED if shape.gathers or shape.length > _LARGEST_UNASKED else "")
     else:
-        lanes = _width(context.record.vector_bits, shape)
+        lanes = _width(context.record, shape)
     chunk = loop.attribute("chunk", 0)
     if loop.attribute("rank") == 1 and chunk % lanes:
         return Choice(1, f"its chunks of {chunk} iterations are no whole blocks of {lanes} lanes")
@@ -112,7 +114,7 @@ def row_choice(loop: Op, facts: Uniformity, context: PassContext, callees: Calle
     shape = _of_loop(loop, facts, callees, ())
     if shape.obstacle is not None or shape.apart or not shape.loops or shape.length > _LARGEST_UNASKED:
         return 1
-    return _width(context.record.vector_bits, shape)
+    return _width(context.record, shape)
 
 
 def _options(loop: Op, shape: _Shape, lanes: int, context: PassContext) -> tuple[int, ...]:
@@ -136,10 +138,13 @@ def _options(loop: Op, shape: _Shape, lanes: int, context: PassContext) -> tuple
     return tuple(sorted(number for number in numbers if number != lanes and chunk % number == 0))
 
 
-def _width(vector_bits: int, shape: _Shape) -> int:
-    """One vector of the widest type; two where lanes part or bodies are short, which hides latency."""
-    lanes = vector_bits // shape.bits
+def _width(record: Any, shape: _Shape) -> int:
+    """One vector of the widest type; two where lanes part or bodies are short, which hides latency, and where bodies
+    compute rather than reach for memory, if registers hold the values of two."""
+    lanes = record.vector_bits // shape.bits
     two = shape.diverges or (shape.length <= _FEW and not shape.apart)
+    if record.maximum_vector_bits > record.vector_bits:
+        two = two or shape.computes
     return min(lanes * 2, 16) if two else max(lanes, 2)
 
 
@@ -207,6 +212,7 @@ class _Shape:
         self._ranges = Ranges()
         self._ops = list(walk(body))
         self._reduces = reduces
+        self._updates = any(op.kind == "update" for op in self._ops)
         self._block(body, False)
 
     def refuse(self, reason: str, op: Op) -> None:
@@ -223,12 +229,18 @@ class _Shape:
         return self.work_of_calls >= _WORTH_AN_ACCESS * max(self.accesses, 8)
 
     @property
+    def computes(self) -> bool:
+        """Whether a body computes rather than reaches for memory."""
+        return self.work + self.work_of_calls >= _COMPUTES * max(self.accesses, 1)
+
+    @property
     def pays(self) -> bool:
-        """Whether lanes are chosen unasked: for loops within, and what they cost to compile has to stay small. Straight
-        lines are left to the code generator, whose own vectors cost less."""
+        """Whether lanes are chosen unasked: for loops within, for calls, and for long computations on elements that are
+        apart, which the code generator does one by one; what they cost to compile has to stay small. Other straight lines
+        are left to the code generator, whose own vectors cost less."""
         if self.gathers or self.length > self.most:
             return False
-        if self.calls_pay:
+        if self.calls_pay or (self.computes and self.apart and not self.loops and not self._updates):
             return True
         if not (self.loops or self.far):
             return False
@@ -250,7 +262,9 @@ class _Shape:
             return "its control flow differs from iteration to iteration"
         if self.length_of_calls:
             return "its calls are worth lanes"
-        return "it has loops within" if self.loops else "its elements are apart"
+        if self.loops:
+            return "it has loops within"
+        return "it computes much for each element that it reaches" if self.computes else "its elements are apart"
 
     def _block(self, block: Block, in_long_loop: bool) -> None:
         for op in block.ops:
