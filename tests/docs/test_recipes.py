@@ -19,7 +19,7 @@ from .conftest import ARCHITECTURE, ROOT, Block, blocks, section
 
 pytestmark = pytest.mark.slow
 
-COPIED = ("src", "tests", "docs", "pyproject.toml", "README.md", ".importlinter")
+COPIED = ("src", "tests", "docs", "benchmarks", "pyproject.toml", "README.md", ".importlinter")
 IGNORED = shutil.ignore_patterns("__pycache__", "images")
 
 
