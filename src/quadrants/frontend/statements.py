@@ -256,9 +256,10 @@ def close_branches(
         walker.loops[-1].exits.append(Exit("continue", walker.builder.block, dict(walker.env), location))
     if open_paths:
         before, walker.env = walker.env, dict(open_paths[0].env)
-        for name in names if live is not None and not has_rest else ():
+        unread = [] if live is None or has_rest else [name for name in names if name not in live]
+        for name in unread:
             # What nothing reads may be a value of a branch, which is not visible here.
-            if name not in live and not name.startswith("$") and walker.env.get(name) is not before.get(name):
+            if not name.startswith("$") and walker.env.get(name) is not before.get(name):
                 walker.env.pop(name, None)
         for name in names if len(open_paths) == 2 else ():
             if name not in open_paths[1].env:
