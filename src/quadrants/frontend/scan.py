@@ -374,9 +374,11 @@ def all_assigned(function: Any) -> frozenset[str]:
 
 
 class _Liveness:
-    """Backward liveness over structured statements; `live_out` and `live_head` tell what it finds."""
+    """Backward liveness over structured statements; `live_out` and `live_head` tell what it finds. `given_back`: names that
+    are read wherever the function is left."""
 
-    def __init__(self) -> None:
+    def __init__(self, given_back: set[str]) -> None:
+        self.given_back = given_back
         self.loops: list[tuple[set[str], set[str]]] = []
 
     def block(self, statements: list[ast.stmt], live: set[str]) -> set[str]:
@@ -391,7 +393,7 @@ class _Liveness:
         if isinstance(node, (ast.For, ast.While)):
             return self.loop(node, live)
         if isinstance(node, ast.Return):
-            return _facts(node).loads
+            return self.given_back | _facts(node).loads
         if isinstance(node, ast.Break):
             return set(self.loops[-1][0]) if self.loops else live
         if isinstance(node, ast.Continue):
@@ -439,5 +441,5 @@ def annotate_liveness(function: Any) -> None:
         # The parameters that come back to the caller (templates) are read at the end.
         parameters = {argument.arg for argument in function.args.args}
         notes: Any = function
-        notes._live = _Liveness().block(function.body, parameters)
+        notes._live = _Liveness(parameters).block(function.body, parameters)
         notes._all_assigned = frozenset(assigned_names(function.body, function))

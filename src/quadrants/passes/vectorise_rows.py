@@ -47,9 +47,10 @@ def run(module: Module, context: PassContext) -> None:
 
 
 def _rows(block: Block) -> Iterator[tuple[Block, Op]]:
-    """The outermost independent loops in a block, with the blocks where they stand."""
+    """The outermost independent loops in a block, with the blocks where they stand. A loop that has come to carry a
+    private sum is none."""
     for op in block.ops:
-        if op.attribute("independent"):
+        if op.attribute("independent") and not op.results:
             yield block, op
         else:
             for region in op.regions:

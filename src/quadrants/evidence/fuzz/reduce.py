@@ -100,7 +100,9 @@ def _like(failure: Failure | None, wanted: Failure) -> bool:
 
 def _shape(text: str) -> str:
     """A message's first line without what changes as a program shrinks."""
-    return re.sub(r"\S*/\S+|[`'][^`']*[`']|[%@][\w.?]+|\d+|: [a-z]+\d+", "", text.splitlines()[0] if text else "")
+    return re.sub(
+        r"0x[0-9a-f]+|\S*/\S+|[`'][^`']*[`']|[%@][\w.?]+|\d+|: [a-z]+\d+", "", text.splitlines()[0] if text else ""
+    )
 
 
 def reduced(candidate: Candidate, seconds: float = 300.0) -> tuple[Candidate, Failure]:
@@ -195,14 +197,14 @@ def _smaller_programs(candidate: Candidate, number: int | None) -> Any:
 
 
 def _functions(tree: ast.Module) -> list[ast.FunctionDef]:
-    return [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    return [node for node in reversed(tree.body) if isinstance(node, ast.FunctionDef)]
 
 
 def _edits(tree: ast.Module) -> Iterator[Any]:
-    """What makes the program smaller, as functions that change the tree."""
+    """What makes the program smaller, as functions that change the tree; callers come before callees."""
     functions = _functions(tree)
     names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    for function in reversed(functions):
+    for function in functions:
         if function.name not in names | {"program", "arguments"}:
             yield lambda function=function: tree.body.remove(function)
     yield from _parameter_edits(functions)
