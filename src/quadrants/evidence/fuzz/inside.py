@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -19,24 +19,40 @@ from quadrants.program import scalar_value
 __all__ = ["interpreted_after"]
 
 
+class Interpreted:
+    """What interpreting gave: `result`, and the `arguments` as they are afterwards. None where the pass did not run."""
+
+    def __init__(self) -> None:
+        self.result: tuple[Any, ...] | None = None
+        self.arguments: list[Any] = []
+        self.error: Exception | None = None
+
+
 @contextmanager
-def interpreted_after(name: str, kernel: Any, arguments: list[Any]) -> Iterator[list[tuple[Any, ...]]]:
-    """While it lasts, the first kernel that is compiled is interpreted after the pass `name`, with `arguments`, which it
-    changes. Gives a list for the results: empty where that pass does not run."""
-    results: list[tuple[Any, ...]] = []
-    described = kernel._describe(kernel._bind(tuple(arguments), {}))
-    leaves = [leaf for _, argument in described for leaf in argument.leaves()]
+def interpreted_after(name: str, kernel: Any, make: Callable[[], list[Any]]) -> Iterator[Interpreted]:
+    """While it lasts, a kernel that is compiled is interpreted after the pass `name`, with arguments made for that. Where
+    two forms are compiled, the second one is meant: the first does not hold for overlapping arguments."""
+    found = Interpreted()
 
     def look(step: Pass, module: Module, context: PassContext) -> None:
-        if step.name == name and not results:
-            results.append(prepare(module)(_values(module, leaves)))
+        if step.name != name:
+            return
+        found.arguments, found.error, found.result = make(), None, None
+        described = kernel._describe(kernel._bind(tuple(found.arguments), {}))
+        leaves = [leaf for _, argument in described for leaf in argument.leaves()]
+        try:
+            found.result = prepare(module)(_values(module, leaves))
+        except Exception as error:
+            found.error = error
 
     before, driver._look = driver._look, look
     shown, knobs.current.print_ir = knobs.current.print_ir, name  # so that passes run one after the other
     try:
-        yield results
+        yield found
     finally:
         driver._look, knobs.current.print_ir = before, shown
+    if found.error is not None:
+        raise found.error
 
 
 def _values(module: Module, leaves: list[Argument]) -> list[Any]:

@@ -139,18 +139,26 @@ class _no_folder:
         pass
 
 
+def _made(module: types.ModuleType, size: int) -> list[Any]:
+    """New arguments of a size."""
+    import quadrants as qd
+
+    return [_for_kernel(qd, value) for value in module.arguments(size)]
+
+
 def _run(module: types.ModuleType, expected: Sequence[Expected], settings: Settings, style: Style) -> Failure | None:
     import quadrants as qd
 
     kernel: Any = qd.kernel(module.program)
     for position, outcome in enumerate(expected):
-        arguments = [_for_kernel(qd, value) for value in module.arguments(outcome.size)]
+        arguments = _made(module, outcome.size)
         if settings.look and position == 0:
-            others = [_for_kernel(qd, value) for value in module.arguments(outcome.size)]
-            with inside.interpreted_after(settings.look, kernel, others) as results:
+            with inside.interpreted_after(
+                settings.look, kernel, lambda size=outcome.size: _made(module, size)
+            ) as found:
                 result = kernel(*arguments)
-            for found in results:
-                failure = _difference(outcome.dtypes, found, others, outcome, style)
+            if found.result is not None:
+                failure = _difference(outcome.dtypes, found.result, found.arguments, outcome, style)
                 if failure is not None:
                     return failure._replace(text=f"after {settings.look}: {failure.text}")
         else:
