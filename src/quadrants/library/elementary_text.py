@@ -24,7 +24,6 @@ from quadrants.library import elementary_f32, elementary_f64
 from quadrants.passes import expand_functions
 from quadrants.passes.context import PassContext
 from quadrants.passes.driver import run_pipeline
-from quadrants.passes.pipeline import PIPELINE
 
 __all__ = ["text_of", "texts"]
 
@@ -49,7 +48,7 @@ def text_of(name: str, scalar: ScalarType, function: Callable[..., Any]) -> str:
     types = options.default_int, options.default_float
     arguments = [(parameter, describe_argument(parameter, held(0), None, *types)) for parameter in parameters]
     module = compile_source(function, arguments, options, set(), None).module
-    run_pipeline(module, context=PassContext(options), passes=[step for step in PIPELINE if step.name != "contract"])
+    run_pipeline(module, context=PassContext(options))
     kernel = module.kernel
     for op in walk(kernel.body):
         if op.kind in _EXACT and scalar_of(op.results[0].type).is_float:
