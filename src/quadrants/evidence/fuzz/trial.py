@@ -27,6 +27,7 @@ __all__ = ["Expected", "Failure", "Finding", "Invalid", "check", "expectations",
 
 # How far floats may be from the oracle's where targets round differently: most have been f32 on the way.
 _TOLERANCE = 2e-3
+_CACHE_VARIABLES = ("QD_OFFLINE_CACHE", "QD_OFFLINE_CACHE_FILE_PATH")
 
 
 class Invalid(Exception):
@@ -88,9 +89,7 @@ def check(
     interpreter looks for races, too."""
     import quadrants as qd
 
-    with tempfile.TemporaryDirectory() if settings.warm else _no_folder() as folder:
-        for name in ("QD_OFFLINE_CACHE", "QD_OFFLINE_CACHE_FILE_PATH"):
-            os.environ.pop(name, None)  # a warning that these lose would tell nothing
+    with tempfile.TemporaryDirectory() if settings.warm else _no_folder() as folder, _environment_without_cache():
         cache = (
             {"offline_cache": True, "offline_cache_file_path": folder} if settings.warm else {"offline_cache": False}
         )
@@ -117,6 +116,16 @@ def check(
         finally:
             qd.reset()
     return None
+
+
+@contextmanager
+def _environment_without_cache() -> Iterator[None]:
+    """Without the variables that say where forms are kept: a warning that they lose would tell nothing."""
+    before = {name: os.environ.pop(name) for name in _CACHE_VARIABLES if name in os.environ}
+    try:
+        yield
+    finally:
+        os.environ.update(before)
 
 
 @contextmanager
