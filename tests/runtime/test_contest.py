@@ -67,3 +67,12 @@ def test_challengers_that_cannot_run_are_dropped_and_strangers_ignored() -> None
     assert contest.is_over
     assert contest.champion == "old"
     assert Contest("alone", []).is_over
+
+
+def test_the_part_that_a_challenger_has_to_save() -> None:
+    contest = Contest("all", ["few"], part=0.7)
+    held(contest, lambda label, run: {"all": 1.0, "few": 0.75}[label])
+    assert contest.champion == "all"
+    contest = Contest("all", ["few"], part=0.7)
+    held(contest, lambda label, run: {"all": 1.0, "few": 0.6}[label])
+    assert contest.champion == "few"

@@ -30,6 +30,9 @@ SHORTEST_WATCH = 0.05
 # Fewer threads may have won because others used the machine: after so many seconds, and runs, all threads try again.
 TRUST, TRUSTED_RUNS = 5.0, 200
 WATCH_FOR_COMPILE = 10.0
+# Of the time with all threads, what a run on fewer may take to win: on a machine that others use, too, fewer threads are a
+# little faster for a while; where meeting costs threads more than they gain, fewer are much faster.
+FEWER_THREADS_PART = 0.7
 _MOST_BINDINGS = 4
 
 
@@ -238,7 +241,9 @@ class Tuner:
         bucket.times.update({str(variant): seconds for variant, seconds in contest.times.items()})
         if contest.is_over and not bucket.is_about_threads:
             bucket.is_about_threads = True
-            contest = bucket.contest = Contest(contest.champion, self._fewer(contest.champion), self._fewer)
+            contest = bucket.contest = Contest(
+                contest.champion, self._fewer(contest.champion), self._fewer, FEWER_THREADS_PART
+            )
         if contest.is_over:
             bucket.winner, bucket.contest = contest.champion, None
             bucket.spent, bucket.runs = 0.0, 0

@@ -14,8 +14,8 @@ __all__ = ["ROUNDS", "Contest"]
 
 # Timed runs of each side of a duel, after one that only warms up.
 ROUNDS = 5
-# A challenger has to take at most such parts of the champion's times: the best, the median.
-_BEST, _MEDIAN = 0.95, 0.97
+# A challenger has to take at most such a part of the champion's best time, and of the median a little more.
+_PART, _MORE = 0.95, 0.02
 # A challenger whose time is that many times the champion's best is not run again; so for the run that warms up.
 _HOPELESS, _HOPELESS_AT_FIRST = 1.5, 3.0
 
@@ -26,7 +26,8 @@ class Contest(Generic[Label]):
     """A champion and those who challenge it, one after another.
 
     The caller runs `turn()` and tells `note` how long that took, until `is_over`; `champion` is then the winner. `follow`
-    gives further challengers when one has won. `times`: the best time of every label that ran.
+    gives further challengers when one has won. `part`: of the champion's times, what a challenger may take at most to win.
+    `times`: the best time of every label that ran.
     """
 
     def __init__(
@@ -34,8 +35,10 @@ class Contest(Generic[Label]):
         champion: Label,
         challengers: Iterable[Label],
         follow: Callable[[Label], Iterable[Label]] | None = None,
+        part: float = _PART,
     ) -> None:
         self.champion = champion
+        self._part = part
         self.times: dict[Label, float] = {}
         self._waiting = list(challengers)
         self._follow = follow
@@ -78,8 +81,8 @@ class Contest(Generic[Label]):
     def _decide(self) -> None:
         (challenger,) = [label for label in self._sides if label != self.champion]
         old, new = self._sides[self.champion][1:], self._sides[challenger][1:]
-        wins = min(new) < _BEST * min(old) and statistics.median(new) < _MEDIAN * statistics.median(old)
-        if wins:
+        is_faster = min(new) < self._part * min(old)
+        if is_faster and statistics.median(new) < (self._part + _MORE) * statistics.median(old):
             self.champion = challenger
             following = self._follow(challenger) if self._follow is not None else ()
             self._waiting[:0] = [label for label in following if label not in self.times]
