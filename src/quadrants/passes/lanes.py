@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Block, Op, Value
 from quadrants.ir.ops import OPS
-from quadrants.ir.types import lane_type, scalar_of, u1
+from quadrants.ir.types import ArrayType, lane_type, scalar_of, u1
 from quadrants.passes.lane_calls import Forms, LaneCalls
 from quadrants.passes.lane_loops import Frame
 from quadrants.passes.ranges import Ranges
@@ -64,6 +64,15 @@ class LaneWriter(LaneCalls):
     def _same(self, op: Op) -> None:
         operands = [self.values.scalar(operand) for operand in op.operands]
         self.values.set_scalar(op.results[0], self.builder.emit(op.kind, *operands, **(op.attributes or {})))
+
+    def size(self, op: Op) -> None:
+        """The size of private memory is its own without the axis of the lanes, and the same in all."""
+        type_ = op.operands[0].type
+        if type(type_) is not ArrayType or not type_.is_slot:
+            self._same(op)
+            return
+        axis: int = op.attribute("axis")
+        self.values.set_scalar(op.results[0], self.builder.index(type_.trailing[axis]))
 
     def _each(self, op: Op) -> None:
         result = op.results[0]
@@ -147,6 +156,7 @@ def _cost(block: Block) -> float:
 
 
 _HANDLERS: dict[str, Callable[[LaneWriter, Op], None]] = {
+    "dim": LaneWriter.size,
     "if": LaneWriter.branches,
     "call": LaneWriter.call,
     "for": LaneWriter.loop,
@@ -156,4 +166,4 @@ _HANDLERS: dict[str, Callable[[LaneWriter, Op], None]] = {
     "update": LaneWriter.update,
     "slot": LaneWriter.slot,
 }
-SUPPORTED = frozenset(_HANDLERS) | {"constant", "dim", "yield", "break", "continue", "return"}
+SUPPORTED = frozenset(_HANDLERS) | {"constant", "yield", "break", "continue", "return"}
