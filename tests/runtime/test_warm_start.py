@@ -24,7 +24,6 @@ import quadrants as qd
 from quadrants import knobs
 from quadrants.runtime import native
 from quadrants.runtime.manifest import cache_counters
-from quadrants.targets import shared_objects
 
 NAME = "module_of_a_warm_start"
 
@@ -726,7 +725,6 @@ import {name}
 compiled.clear()
 result = {name}.main()
 from quadrants.runtime.manifest import cache_counters
-from quadrants.targets import shared_objects
 print(json.dumps([result, cache_counters(), [name for name in own if name in sys.modules], compiled.count({name}.__file__)]))
 """
 
@@ -769,7 +767,9 @@ def test_processes_that_start_at_once(tmp_path: Path) -> None:
 
 
 FUNCTION_IN_TWO = """
+import numpy as np
 import quadrants as qd
+from quadrants.targets import shared_objects
 
 @qd.kernel
 def whole(a, values, vectors):
@@ -780,20 +780,27 @@ def whole(a, values, vectors):
 def part(a, values):
     for i in range(len(a)):
         values[i], _ = qd.sym_eig(a[i])
+
+MATRIX = np.eye(3, dtype=np.float32)[None] * np.float32(2)
+VALUES = np.zeros((1, 3), np.float32)
+
+def with_whole():
+    whole(MATRIX, VALUES, np.zeros((1, 3, 3), np.float32))
+    return VALUES.tolist(), shared_objects.counters
+
+def with_part():
+    part(MATRIX, VALUES)
+    return VALUES.tolist(), shared_objects.counters
 """
 
 
-def test_functions_are_compiled_once_a_machine(cache: Path, tmp_path: Path) -> None:
-    module = load(tmp_path, FUNCTION_IN_TWO)
-    a = np.eye(3, dtype=np.float32)[None] * np.float32(2)
-    module.whole(a, np.zeros((1, 3), np.float32), np.zeros((1, 3, 3), np.float32))
-    shared_objects._objects.clear()  # as in a process of its own
-    before = dict(shared_objects.counters)
-    values = np.zeros((1, 3), np.float32)
-    module.part(a, values)
-    assert values.tolist() == [[2, 2, 2]]
-    assert shared_objects.counters["from disk"] == before["from disk"] + 1
-    assert shared_objects.counters["compiled"] == before["compiled"]
+def test_functions_are_compiled_once_a_machine(tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    first = said(start(tmp_path, cache, FUNCTION_IN_TWO + "main = with_whole\n"))[0]
+    second = said(start(tmp_path, cache, FUNCTION_IN_TWO + "main = with_part\n"))[0]
+    assert first[0] == second[0] == [[2, 2, 2]]
+    assert first[1]["compiled"] == second[1]["from disk"] == 1
+    assert first[1]["from disk"] == second[1]["compiled"] == 0
 
 
 def test_functions_of_the_library_that_are_evaluated_while_compiling(tmp_path: Path, cache: Path) -> None:
