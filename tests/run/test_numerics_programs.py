@@ -439,3 +439,18 @@ def knapsack(weights, values, best):
 def test_knapsack(executor: TargetExecutor) -> None:
     source = np.random.default_rng(0)
     agrees(executor, knapsack, source.integers(1, 9, 8), source.integers(1, 99, 8), np.zeros(21, np.int64))
+
+
+def test_unsigned_numbers_that_wrap_in_a_cast_may_be_negative() -> None:
+    @qd.kernel
+    def compare(m: qd.i64, out: qd.types.ndarray()):
+        bits = qd.u32(-m)
+        small = qd.u8(-m)
+        for i in range(2):
+            out[i] = 1 if -5 < qd.i32(bits | 31) else 2
+            out[i + 2] = 1 if -5 < qd.i8(small) else 2
+            out[i + 4] = 1 if -5 < qd.i64(bits) else 2
+
+    out = np.zeros(6, np.int32)
+    compare(48, out)
+    assert out.tolist() == [2, 2, 2, 2, 1, 1]

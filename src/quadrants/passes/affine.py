@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from quadrants.ir.nodes import Op, Value
 from quadrants.ir.ops import OPS
-from quadrants.ir.types import ScalarType, i64
+from quadrants.ir.types import ScalarType, i64, scalar_of
 from quadrants.passes.nest import Nest, counters, highs, lows
 
 __all__ = ["ONE", "ZERO", "Form", "Forms"]
@@ -251,7 +251,7 @@ class Forms:
         op = value.owner
         if type(op) is not Op:
             return None
-        if op.kind == "dim" or (op.kind == "cast" and _unsigned(op.operands[0])):
+        if op.kind == "dim" or (op.kind == "cast" and _unsigned(op.operands[0]) and _is_wider(value, op.operands[0])):
             return 0
         if op.kind in ("min", "max", "floordiv", "mod", "abs"):
             return self._lowest_of_function(op)
@@ -323,3 +323,8 @@ class Forms:
 
 def _unsigned(value: Value) -> bool:
     return type(value.type) is ScalarType and value.type.kind == "u" and value.type.bits < 64
+
+
+def _is_wider(value: Value, other: Value) -> bool:
+    """Whether a value holds all numbers of another one's type; what it does not hold wraps around to negative ones."""
+    return scalar_of(value.type).bits > scalar_of(other.type).bits
