@@ -247,7 +247,7 @@ def test_several_python_threads(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> 
     def work() -> None:
         try:
             call(kernel, 30)
-        except BaseException as error:
+        except BaseException as error:  # a thread's own would be lost: the test looks at them below
             failures.append(error)
 
     workers = [threading.Thread(target=work) for _ in range(3)]

@@ -215,7 +215,8 @@ bool odd(signed char c) { return c & 1; }
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("gcc") is None, reason="no C compiler")
+# Only a compiler makes one library twice with its functions at other places; all else is tested without one above.
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="no C compiler to build the same library twice")
 def test_a_library_of_the_user_after_a_warm_start(tmp_path: Path) -> None:
     library, program = tmp_path / "own.so", tmp_path / "program.py"
     program.write_text(PROGRAM)

@@ -184,7 +184,7 @@ INTEGERS = (
 )
 
 
-def _run(function: Any, lanes: int, arch: knobs.Arch, x: np.ndarray) -> np.ndarray:
+def _run(function: Any, lanes: int, arch: knobs.Arch | None, x: np.ndarray) -> np.ndarray:
     knobs.current.lanes, knobs.current.arch, knobs.current.verify = lanes, arch, True
     out = np.zeros_like(x)
     qd.kernel(function)(x, out)
@@ -198,7 +198,7 @@ def test_without_registers_for_masks(function: Any) -> None:
     x = np.random.default_rng(3).integers(0, 90, COUNT)
     expected = _run(function, 1, knobs.Arch.reference, x)
     for lanes in (4, 8, 16):
-        assert _run(function, lanes, None, x).tolist() == expected.tolist()  # type: ignore[arg-type]
+        assert _run(function, lanes, None, x).tolist() == expected.tolist()
 
 
 @pytest.mark.parametrize("arch", [knobs.Arch.reference, None], ids=["reference", "host"])

@@ -260,13 +260,13 @@ def test_members_of_dictionaries_and_cells(make) -> None:
         return value
 
     assert closure.__closure__ is not None
-    names = {"n": 7}
+    names: dict[str, object] = {"n": 7}
     members = [Member(IntegerArgument(8), names, "n"), Member(FloatArgument(16), closure.__closure__[0])]
     kernel = make([FloatArgument(0)], members=members)
     assert kernel(1.0)[:24] == struct.pack("dqd", 1.0, 7, 2.5)
     names["n"], value = -8, 3.5
     assert kernel(1.0)[:24] == struct.pack("dqd", 1.0, -8, 3.5)
-    names["n"] = "text"  # type: ignore[assignment]
+    names["n"] = "text"
     assert is_slow(kernel(1.0))
     del names["n"]
     assert is_slow(kernel(1.0))

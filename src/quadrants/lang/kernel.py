@@ -102,7 +102,7 @@ class Kernel(launch.NativeKernel):
             frame = chosen.filled(values)
         try:
             seconds = chosen.launch(frame, turn.variant.threads)
-        except BaseException:
+        except BaseException:  # an interrupt, too: the turn is over, and whoever called hears of it
             with _lock:
                 tuner.abandon(turn)
             raise

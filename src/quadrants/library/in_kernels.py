@@ -42,7 +42,8 @@ _WORDS = {32: types.u32, 64: types.u64}
 
 
 def _checked(dtype: Any, log256_max_n: Any, name: str, bits: int = 64) -> Any:
-    """The type, if the algorithm is there for it; NotImplementedError, or ValueError for the depth, otherwise."""
+    """The type, if the algorithm is there for it; NotImplementedError, which callers of this API know for types without
+    a form, or ValueError for the depth, otherwise."""
     found = types.scalar_type(dtype)
     if found.name not in _TYPES or found.bits > bits:
         raise NotImplementedError(f"{name} is for {', '.join(t for t in _TYPES if int(t[1:]) <= bits)}, not {found}")

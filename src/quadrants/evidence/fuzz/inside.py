@@ -10,7 +10,7 @@ from quadrants import knobs
 from quadrants.frontend.arguments import Argument, as_numpy
 from quadrants.ir.interpret import prepare
 from quadrants.ir.nodes import Module
-from quadrants.ir.types import ArrayType, Type
+from quadrants.ir.types import ArrayType, MatrixType, ScalarType, Type
 from quadrants.passes import driver
 from quadrants.passes.context import PassContext
 from quadrants.passes.pipeline import Pass
@@ -42,7 +42,7 @@ def interpreted_after(name: str, kernel: Any, make: Callable[[], list[Any]]) -> 
         leaves = [leaf for _, argument in described for leaf in argument.leaves()]
         try:
             found.result = prepare(module)(_values(module, leaves))
-        except Exception as error:
+        except Exception as error:  # raised again below, unless a second form follows: compiling goes on until then
             found.error = error
 
     before, driver._look = driver._look, look
@@ -64,4 +64,7 @@ def _values(module: Module, leaves: list[Argument]) -> list[Any]:
 
 
 def _value(type_: Type, leaf: Argument) -> Any:
-    return as_numpy(leaf.value) if type(type_) is ArrayType else scalar_value(type_, leaf.value, leaf)  # type: ignore
+    if isinstance(type_, ArrayType):
+        return as_numpy(leaf.value)
+    assert isinstance(type_, (ScalarType, MatrixType))
+    return scalar_value(type_, leaf.value, leaf)

@@ -47,7 +47,7 @@ def outcome(candidate: Candidate, wanted: Failure | None = None) -> Failure | No
         try:
             signal.alarm(SECONDS_FOR_ONE)
             data = pickle.dumps(_outcome(candidate, wanted))
-        except BaseException as error:  # a child never returns
+        except BaseException as error:  # a child never returns; a candidate that cannot be judged is not taken
             data = pickle.dumps(Failure("invalid", str(error)))
         os.write(writing, data)
         os._exit(0)
