@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from quadrants.targets.artifact import Artifact, Message, PrintFormat
     from quadrants.targets.frame import Frame
 
-__all__ = ["Program", "is_loaded"]
+__all__ = ["Program", "interpreter_value", "is_loaded"]
 
 _library: Library | None = None
 _loaded: dict[str, LoadedObject] = {}
@@ -203,7 +203,7 @@ class Program:
 
     def _interpret(self, values: list[tuple[Argument, Any]]) -> Any:
         arguments = [
-            _interpreter_value(type_, leaf, value) for (leaf, value), type_ in zip(values, self.frame.parameter_types)
+            interpreter_value(type_, leaf, value) for (leaf, value), type_ in zip(values, self.frame.parameter_types)
         ]
         for source in self.captured:
             if isinstance(source, LiveNumber):
@@ -260,11 +260,11 @@ def write_value(frame: bytearray, offset: int, type_: Type, leaf: Argument, valu
         data = memory_bytes(type_.scalar, np.asarray(protocol_elements(value)).astype(held_dtype(type_.scalar)))
     else:
         assert type(type_) is ScalarType
-        data = memory_bytes(type_, scalar_value(type_, value, leaf))
+        data = memory_bytes(type_, _scalar_value(type_, value, leaf))
     frame[offset : offset + len(data)] = data
 
 
-def scalar_value(scalar: ScalarType, value: Any, leaf: Argument) -> Any:
+def _scalar_value(scalar: ScalarType, value: Any, leaf: Argument) -> Any:
     """A number as a NumPy scalar of a type: integers wrap, as everywhere."""
     if hasattr(value, "item"):
         value = value.item()
@@ -276,13 +276,14 @@ def scalar_value(scalar: ScalarType, value: Any, leaf: Argument) -> Any:
     return held_dtype(scalar).type(wrap(scalar, int(value)))
 
 
-def _interpreter_value(type_: Type, leaf: Argument, value: Any) -> Any:
+def interpreter_value(type_: Type, leaf: Argument, value: Any) -> Any:
+    """An argument as the interpreter takes it: arrays in place, vectors and numbers in their types."""
     if type(type_) is ArrayType:
         return as_numpy(value)
     if type(type_) is MatrixType:
         return np.asarray(protocol_elements(value)).astype(held_dtype(type_.scalar))
     assert type(type_) is ScalarType
-    return scalar_value(type_, value, leaf)
+    return _scalar_value(type_, value, leaf)
 
 
 def memory_bytes(scalar: ScalarType, value: Any) -> bytes:

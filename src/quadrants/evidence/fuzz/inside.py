@@ -7,14 +7,13 @@ from contextlib import contextmanager
 from typing import Any
 
 from quadrants import knobs
-from quadrants.frontend.arguments import Argument, as_numpy
+from quadrants.frontend.arguments import Argument
 from quadrants.ir.interpret import prepare
 from quadrants.ir.nodes import Module
-from quadrants.ir.types import ArrayType, MatrixType, ScalarType, Type
 from quadrants.passes import driver
 from quadrants.passes.context import PassContext
 from quadrants.passes.pipeline import Pass
-from quadrants.program import scalar_value
+from quadrants.program import interpreter_value
 
 __all__ = ["interpreted_after"]
 
@@ -60,11 +59,4 @@ def _values(module: Module, leaves: list[Argument]) -> list[Any]:
     types: Any = kernel.attributes.get("unlowered_parameters")
     if types is None:
         types = [parameter.type for parameter in kernel.parameters]
-    return [_value(type_, leaf) for type_, leaf in zip(types, leaves)]
-
-
-def _value(type_: Type, leaf: Argument) -> Any:
-    if isinstance(type_, ArrayType):
-        return as_numpy(leaf.value)
-    assert isinstance(type_, (ScalarType, MatrixType))
-    return scalar_value(type_, leaf.value, leaf)
+    return [interpreter_value(type_, leaf, leaf.value) for type_, leaf in zip(types, leaves)]
