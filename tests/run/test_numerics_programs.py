@@ -454,3 +454,14 @@ def test_unsigned_numbers_that_wrap_in_a_cast_may_be_negative() -> None:
     out = np.zeros(6, np.int32)
     compare(48, out)
     assert out.tolist() == [2, 2, 2, 2, 1, 1]
+
+
+def test_the_smallest_integer_has_no_absolute_value() -> None:
+    @qd.kernel
+    def compare(x, out):
+        for i in range(len(x)):
+            out[i] = 1 if abs(x[i]) >= 0 else 2
+
+    out = np.zeros(2, np.int32)
+    compare(np.array([-(2**31), 5], np.int32), out)
+    assert out.tolist() == [2, 1]

@@ -259,8 +259,8 @@ class Forms:
 
     def _lowest_of_function(self, op: Op) -> int | None:
         first = self.lower_bound(self.of(op.operands[0]))
-        if op.kind == "abs":
-            return 0
+        if op.kind == "abs":  # the smallest number of a type has none: what counts in 64 bits does not come near it
+            return 0 if first is not None or scalar_of(op.results[0].type).bits == 64 else None
         second = self.lower_bound(self.of(op.operands[1]))
         if op.kind == "max":
             known = [bound for bound in (first, second) if bound is not None]

@@ -144,7 +144,7 @@ class Facts:
         if op.kind == "max":
             return any(map(shown, operands))
         if op.kind == "abs":
-            return shown(ZERO)
+            return self._forms.lowest(op.results[0]) is not None and shown(ZERO)
         # Law: a mod b has b's sign; a // b is not negative if neither a nor b is.
         needed = operands[1:] if op.kind == "mod" else operands
         return all(self._shown(part, size, depth + 1) for part in needed) and shown(ZERO)
