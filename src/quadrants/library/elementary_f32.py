@@ -19,7 +19,16 @@ import numpy as np
 from quadrants.ir.types import f32, f64, i32, i64, u32, u64
 from quadrants.lang.ops import abs, bit_cast, cast, fma, select, sqrt
 from quadrants.library import elementary_f64
-from quadrants.library.elementary_parts import INF, NAN, polynomial
+from quadrants.library.elementary_parts import (
+    INF,
+    NAN,
+    arc_cosine,
+    arc_sine,
+    logarithm_terms,
+    polynomial,
+    quarters_of_turn,
+    within,
+)
 
 __all__ = ["FAR", "FUNCTIONS"]
 
@@ -149,11 +158,6 @@ def _scaled(x: Any, n: Any) -> Any:
     return x * _power_of_two(half) * _power_of_two(rest)
 
 
-def _within(x: Any, low: Any, high: Any) -> Any:
-    """x, but at least low and at most high; NaN stays."""
-    return select(x < low, low, select(x > high, high, x))
-
-
 def _exponent_parts(x: Any) -> Any:
     """(n, p) with e**x = 2**n * (1 + p), by two steps of Cody and Waite ("Software Manual for the Elementary Functions",
     1980): the first is exact, being fused."""
@@ -163,18 +167,18 @@ def _exponent_parts(x: Any) -> Any:
 
 
 def exp(x: Any) -> Any:
-    n, p = _exponent_parts(_within(x, -104.0, 89.0))
+    n, p = _exponent_parts(within(x, -104.0, 89.0))
     return _scaled(1.0 + p, n)
 
 
 def _half_exponential(x: Any) -> Any:
     """e**x / 2 for x >= 0: no overflow where the hyperbolic functions have none."""
-    n, p = _exponent_parts(_within(x, 0.0, 90.0))
+    n, p = _exponent_parts(within(x, 0.0, 90.0))
     return _scaled(1.0 + p, n - 1.0)
 
 
 def exp2(x: Any) -> Any:
-    near = _within(x, -151.0, 129.0)
+    near = within(x, -151.0, 129.0)
     n = (near + _MAGIC) - _MAGIC
     r = near - n
     return _scaled(fma(r, polynomial(r, _EXP2), 1.0), n)
@@ -182,7 +186,7 @@ def exp2(x: Any) -> Any:
 
 def expm1(x: Any) -> Any:
     """2**n * (p + (1 - 2**-n)): the difference is exact, or next to nothing beside p."""
-    n, p = _exponent_parts(_within(x, -20.0, 89.0))
+    n, p = _exponent_parts(within(x, -20.0, 89.0))
     inverse = _power_of_two(_MAGIC - select(n > 40.0, 40.0, n))
     return select(x == 0.0, x, _scaled((1.0 - inverse) + p, n))
 
@@ -225,17 +229,9 @@ def _of_positive(x: Any, value: Any) -> Any:
     return select(x > 0.0, select(x < INF, value, x), select(x == 0.0, f32(-INF), f32(NAN)))
 
 
-def _logarithm_terms(f: Any) -> Any:
-    """(h, t) with log(1 + f) = f - (h - t), h = f * f / 2 (FreeBSD's e_log.c, by K. C. Ng, 1993)."""
-    s = f / (2.0 + f)
-    z = s * s
-    h = 0.5 * f * f
-    return h, s * fma(z, polynomial(z, _LOG), h)
-
-
 def log(x: Any) -> Any:
     f, n = _mantissa_and_exponent(x)
-    h, t = _logarithm_terms(f)
+    h, t = logarithm_terms(f, _LOG)
     return _of_positive(x, fma(n, _LN2, f - (h - fma(n, _LN2_LOW, t))))
 
 
@@ -244,7 +240,7 @@ def log1p(x: Any) -> Any:
     u = 1.0 + x
     c = select(x > 1.0, 1.0 - (u - x), x - (u - 1.0))
     f, n = _mantissa_and_exponent(u)
-    h, t = _logarithm_terms(f)
+    h, t = logarithm_terms(f, _LOG)
     value = fma(n, _LN2, f - (h - (fma(n, _LN2_LOW, t) + c / u)))
     return select(x == 0.0, x, _of_positive(u, value))
 
@@ -252,7 +248,7 @@ def log1p(x: Any) -> Any:
 def _other_base(x: Any, factor: Any, factor_low: Any, step: Any, step_low: Any) -> Any:
     """log(x) * (factor + factor_low) for a base in which 2 has the logarithm step + step_low."""
     f, n = _mantissa_and_exponent(x)
-    h, t = _logarithm_terms(f)
+    h, t = logarithm_terms(f, _LOG)
     head = f - h
     tail = ((f - head) - h) + t
     product = head * factor
@@ -457,19 +453,14 @@ def _arc(small: Any, large: Any) -> Any:
     return select(middle, f32(1.0), f32(0.0)), t, t * z * polynomial(z, _ATAN)
 
 
-def _quarters_of_turn(k: Any, t: Any, p: Any) -> Any:
-    """k * pi / 4 + (t + p)."""
-    head = k * _QUARTER_PI
-    tail = fma(k, _QUARTER_PI_LOW, fma(k, _QUARTER_PI, -head))
-    return head + (t + (p + tail))
-
-
 def atan(x: Any) -> Any:
     """With tan(a - b) = (tan(a) - tan(b)) / (1 + tan(a) tan(b)) for b = pi / 4 and pi / 2."""
     size = abs(x)
     beyond = size > 1.0
     k, t, p = _arc(select(beyond, 1.0, size), select(beyond, size, 1.0))
-    value = _quarters_of_turn(select(beyond, 2.0 - k, k), select(beyond, -t, t), select(beyond, -p, p))
+    value = quarters_of_turn(
+        select(beyond, 2.0 - k, k), select(beyond, -t, t), select(beyond, -p, p), _QUARTER_PI, _QUARTER_PI_LOW
+    )
     return np.copysign(value, x)
 
 
@@ -483,38 +474,18 @@ def atan2(y: Any, x: Any) -> Any:
     k, t, p = _arc(small, large)
     k, t, p = select(steep, 2.0 - k, k), select(steep, -t, t), select(steep, -p, p)
     left = bit_cast(x, i32) < 0
-    value = _quarters_of_turn(select(left, 4.0 - k, k), select(left, -t, t), select(left, -p, p))
+    value = quarters_of_turn(
+        select(left, 4.0 - k, k), select(left, -t, t), select(left, -p, p), _QUARTER_PI, _QUARTER_PI_LOW
+    )
     return select((x != x) | (y != y), NAN, np.copysign(value, y))
 
 
-def _arc_sine_parts(x: Any) -> Any:
-    """(inner, s, rest) with asin(s) = s + rest: s = x where |x| <= 1/2, else the sine of half of acos |x|
-    (FreeBSD's e_asinf.c, by K. C. Ng, 1993)."""
-    size = abs(x)
-    inner = size <= 0.5
-    z = select(inner, x * x, fma(size, -0.5, 0.5))
-    root = sqrt(z)
-    s = select(inner, x, root)
-    correction = select(inner | (z == 0.0), 0.0, fma(-root, root, z) / (root + root))
-    return inner, s, fma(s * z, polynomial(z, _ASIN), correction)
-
-
 def asin(x: Any) -> Any:
-    inner, s, rest = _arc_sine_parts(x)
-    double = s + s
-    head = _HALF_PI - double
-    outer = head + (((_HALF_PI - head) - double) + fma(-2.0, rest, _HALF_PI_LOW))
-    return np.copysign(select(inner, s + rest, outer), x)
+    return arc_sine(x, _ASIN, _HALF_PI, _HALF_PI_LOW)
 
 
 def acos(x: Any) -> Any:
-    inner, s, rest = _arc_sine_parts(x)
-    middle = _HALF_PI - (s - (_HALF_PI_LOW - rest))
-    right = 2.0 * (s + rest)
-    double = s + s
-    head = _PI - double
-    left = head + (((_PI - head) - double) + fma(-2.0, rest, _PI_LOW))
-    return select(inner, middle, select(x < 0.0, left, right))
+    return arc_cosine(x, _ASIN, (_HALF_PI, _HALF_PI_LOW), (_PI, _PI_LOW))
 
 
 # The error function.

@@ -17,7 +17,16 @@ import numpy as np
 
 from quadrants.ir.types import f64, i64, u32, u64
 from quadrants.lang.ops import abs, bit_cast, cast, fma, lookup, select, sqrt
-from quadrants.library.elementary_parts import INF, NAN, polynomial
+from quadrants.library.elementary_parts import (
+    INF,
+    NAN,
+    arc_cosine,
+    arc_sine,
+    logarithm_terms,
+    polynomial,
+    quarters_of_turn,
+    within,
+)
 
 __all__ = ["FAR", "FUNCTIONS", "reduce_any"]
 
@@ -199,11 +208,6 @@ def _scaled(x: Any, n: Any) -> Any:
     return x * _power_of_two(half) * _power_of_two(rest)
 
 
-def _within(x: Any, low: Any, high: Any) -> Any:
-    """x, but at least low and at most high; NaN stays."""
-    return select(x < low, low, select(x > high, high, x))
-
-
 def _exponent_parts(x: Any) -> Any:
     """(n, r, p) with e**x = 2**n * (1 + p), x = n * log(2) + r, by two steps of Cody and Waite ("Software Manual for the
     Elementary Functions", 1980): the first is exact, being fused."""
@@ -213,18 +217,18 @@ def _exponent_parts(x: Any) -> Any:
 
 
 def exp(x: Any) -> Any:
-    n, _, p = _exponent_parts(_within(x, -746.0, 710.0))
+    n, _, p = _exponent_parts(within(x, -746.0, 710.0))
     return _scaled(1.0 + p, n)
 
 
 def _half_exponential(x: Any) -> Any:
     """e**x / 2 for x >= 0: no overflow where the hyperbolic functions have none."""
-    n, _, p = _exponent_parts(_within(x, 0.0, 712.0))
+    n, _, p = _exponent_parts(within(x, 0.0, 712.0))
     return _scaled(1.0 + p, n - 1.0)
 
 
 def exp2(x: Any) -> Any:
-    near = _within(x, -1076.0, 1025.0)
+    near = within(x, -1076.0, 1025.0)
     n = (near + _MAGIC) - _MAGIC
     r = near - n
     return _scaled(fma(r, polynomial(r, _EXP2), 1.0), n)
@@ -232,7 +236,7 @@ def exp2(x: Any) -> Any:
 
 def expm1(x: Any) -> Any:
     """2**n * (p + (1 - 2**-n)): the difference is exact, or next to nothing beside p."""
-    n, _, p = _exponent_parts(_within(x, -50.0, 710.0))
+    n, _, p = _exponent_parts(within(x, -50.0, 710.0))
     inverse = _power_of_two(_MAGIC - select(n > 64.0, 64.0, n))
     return select(x == 0.0, x, _scaled((1.0 - inverse) + p, n))
 
@@ -275,17 +279,9 @@ def _of_positive(x: Any, value: Any) -> Any:
     return select(x > 0.0, select(x < INF, value, x), select(x == 0.0, -INF, NAN))
 
 
-def _logarithm_terms(f: Any) -> Any:
-    """(h, t) with log(1 + f) = f - (h - t), h = f * f / 2 (FreeBSD's e_log.c, by K. C. Ng, 1993)."""
-    s = f / (2.0 + f)
-    z = s * s
-    h = 0.5 * f * f
-    return h, s * fma(z, polynomial(z, _LOG), h)
-
-
 def log(x: Any) -> Any:
     f, n = _mantissa_and_exponent(x)
-    h, t = _logarithm_terms(f)
+    h, t = logarithm_terms(f, _LOG)
     return _of_positive(x, fma(n, _LN2, f - (h - fma(n, _LN2_LOW, t))))
 
 
@@ -294,7 +290,7 @@ def log1p(x: Any) -> Any:
     u = 1.0 + x
     c = select(x > 1.0, 1.0 - (u - x), x - (u - 1.0))
     f, n = _mantissa_and_exponent(u)
-    h, t = _logarithm_terms(f)
+    h, t = logarithm_terms(f, _LOG)
     value = fma(n, _LN2, f - (h - (fma(n, _LN2_LOW, t) + c / u)))
     return select(x == 0.0, x, _of_positive(u, value))
 
@@ -302,7 +298,7 @@ def log1p(x: Any) -> Any:
 def _other_base(x: Any, factor: Any, factor_low: Any, step: Any, step_low: Any) -> Any:
     """log(x) * (factor + factor_low) for a base in which 2 has the logarithm step + step_low, n * step being exact."""
     f, n = _mantissa_and_exponent(x)
-    h, t = _logarithm_terms(f)
+    h, t = logarithm_terms(f, _LOG)
     head = f - h
     tail = (((f - head) - h) + t) - fma(0.5 * f, f, -h)
     product = head * factor
@@ -382,7 +378,7 @@ def pow(x: Any, y: Any) -> Any:
     e = y * log_high
     far = abs(e) > 1100.0
     e_low = select(far, 0.0, fma(y, log_high, -e) + y * log_low)
-    e = _within(e, -1100.0, 1100.0)
+    e = within(e, -1100.0, 1100.0)
     n = (e + _MAGIC) - _MAGIC
     r = (e - n) + e_low
     value = _scaled(fma(r, polynomial(r, _EXP2), 1.0), n)
@@ -579,19 +575,14 @@ def _arc(small: Any, large: Any) -> Any:
     return select(middle, 1.0, 0.0), t, t * z * polynomial(z, _ATAN)
 
 
-def _quarters_of_turn(k: Any, t: Any, p: Any) -> Any:
-    """k * pi / 4 + (t + p)."""
-    head = k * _QUARTER_PI
-    tail = fma(k, _QUARTER_PI_LOW, fma(k, _QUARTER_PI, -head))
-    return head + (t + (p + tail))
-
-
 def atan(x: Any) -> Any:
     """With tan(a - b) = (tan(a) - tan(b)) / (1 + tan(a) tan(b)) for b = pi / 4 and pi / 2."""
     size = abs(x)
     beyond = size > 1.0
     k, t, p = _arc(select(beyond, 1.0, size), select(beyond, size, 1.0))
-    value = _quarters_of_turn(select(beyond, 2.0 - k, k), select(beyond, -t, t), select(beyond, -p, p))
+    value = quarters_of_turn(
+        select(beyond, 2.0 - k, k), select(beyond, -t, t), select(beyond, -p, p), _QUARTER_PI, _QUARTER_PI_LOW
+    )
     return np.copysign(value, x)
 
 
@@ -605,38 +596,18 @@ def atan2(y: Any, x: Any) -> Any:
     k, t, p = _arc(small, large)
     k, t, p = select(steep, 2.0 - k, k), select(steep, -t, t), select(steep, -p, p)
     left = bit_cast(x, i64) < 0
-    value = _quarters_of_turn(select(left, 4.0 - k, k), select(left, -t, t), select(left, -p, p))
+    value = quarters_of_turn(
+        select(left, 4.0 - k, k), select(left, -t, t), select(left, -p, p), _QUARTER_PI, _QUARTER_PI_LOW
+    )
     return select((x != x) | (y != y), NAN, np.copysign(value, y))
 
 
-def _arc_sine_parts(x: Any) -> Any:
-    """(inner, s, rest) with asin(s) = s + rest: s = x where |x| <= 1/2, else the sine of half of acos |x|
-    (FreeBSD's e_asin.c, by K. C. Ng, 1993)."""
-    size = abs(x)
-    inner = size <= 0.5
-    z = select(inner, x * x, fma(size, -0.5, 0.5))
-    root = sqrt(z)
-    s = select(inner, x, root)
-    correction = select(inner | (z == 0.0), 0.0, fma(-root, root, z) / (root + root))
-    return inner, s, fma(s * z, polynomial(z, _ASIN), correction)
-
-
 def asin(x: Any) -> Any:
-    inner, s, rest = _arc_sine_parts(x)
-    double = s + s
-    head = _HALF_PI - double
-    outer = head + (((_HALF_PI - head) - double) + fma(-2.0, rest, _HALF_PI_LOW))
-    return np.copysign(select(inner, s + rest, outer), x)
+    return arc_sine(x, _ASIN, _HALF_PI, _HALF_PI_LOW)
 
 
 def acos(x: Any) -> Any:
-    inner, s, rest = _arc_sine_parts(x)
-    middle = _HALF_PI - (s - (_HALF_PI_LOW - rest))
-    right = 2.0 * (s + rest)
-    double = s + s
-    head = _PI - double
-    left = head + (((_PI - head) - double) + fma(-2.0, rest, _PI_LOW))
-    return select(inner, middle, select(x < 0.0, left, right))
+    return arc_cosine(x, _ASIN, (_HALF_PI, _HALF_PI_LOW), (_PI, _PI_LOW))
 
 
 # The error function.
