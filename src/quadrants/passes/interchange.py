@@ -12,10 +12,10 @@ from typing import Any
 
 from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Block, Module, Op, Value
-from quadrants.ir.ops import OPS
 from quadrants.ir.types import ScalarType, i64, matrix_type
 from quadrants.passes.clone import clone_ops
 from quadrants.passes.context import PassContext
+from quadrants.passes.plain_nests import inner_range
 from quadrants.passes.vectorise import parallel_loops
 
 __all__ = ["run"]
@@ -41,28 +41,10 @@ def run(module: Module, context: PassContext) -> None:
 
 def _walk_of(loop: Op) -> Op | None:
     """The loop down a column within one over columns; None where it is another nest."""
-    config: dict[str, Any] = loop.attribute("config") or {}
-    if loop.results or loop.attribute("rank") != 1 or loop.attribute("undecided") or "vectorize" in config:
+    walk = inner_range(loop, _MOST_OPS) if loop.attribute("rank") == 1 else None
+    if walk is None or not all(type(value.type) is ScalarType for value in walk.results):
         return None
-    body = loop.regions[0]
-    inner = [op for op in body.ops if op.regions]
-    if len(inner) != 1 or inner[0].kind != "for" or not all(_is_plain(op) for op in body.ops[:-1]):
-        return None
-    (walk,) = inner
-    rows = walk.regions[0].ops
-    if walk.attribute("rank") != 1 or not walk.results or len(rows) > _MOST_OPS or rows[-1].kind != "yield":
-        return None
-    if not all(map(_is_quiet, rows[:-1])) or not all(type(value.type) is ScalarType for value in walk.results):
-        return None
-    return walk if body.ops[-1].kind == "yield" and _goes_down(loop, walk) else None
-
-
-def _is_plain(op: Op) -> bool:
-    return op.kind in ("for", "store") or _is_quiet(op)
-
-
-def _is_quiet(op: Op) -> bool:
-    return not op.regions and (op.kind == "load" or OPS[op.kind].effects == "pure")
+    return walk if _goes_down(loop, walk) else None
 
 
 def _goes_down(loop: Op, walk: Op) -> bool:

@@ -8,14 +8,12 @@ side. Of a loop of several dimensions the last one is left to the lanes.
 
 from __future__ import annotations
 
-from typing import Any
-
 from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Block, Module, Op, Value, walk
-from quadrants.ir.ops import OPS
 from quadrants.passes.clone import clone_ops
 from quadrants.passes.context import PassContext
 from quadrants.passes.nest import counters
+from quadrants.passes.plain_nests import inner_range, is_quiet
 from quadrants.passes.vectorise import parallel_loops
 
 __all__ = ["run"]
@@ -40,30 +38,11 @@ def run(module: Module, context: PassContext) -> None:
 
 def _candidate(loop: Op) -> tuple[int, Op] | None:
     """The dimension to take in fours, and the inner loop; None where it does not pay or is not possible."""
-    config: dict[str, Any] = loop.attribute("config") or {}
-    if loop.results or loop.attribute("undecided") or "vectorize" in config:
-        return None
-    body = loop.regions[0]
-    inner = [op for op in body.ops if op.regions]
-    if len(inner) != 1 or inner[0].kind != "for" or not all(map(_is_plain, body.ops[:-1])):
-        return None
-    (sums,) = inner
-    if sums.attribute("rank") != 1 or not 1 <= len(sums.results) <= _MOST_CARRIED:
-        return None
-    if len(sums.regions[0].ops) > _MOST_OPS or not all(map(_is_quiet, sums.regions[0].ops[:-1])):
-        return None
-    if body.ops[-1].kind != "yield" or sums.regions[0].ops[-1].kind != "yield":
+    sums = inner_range(loop, _MOST_OPS)
+    if sums is None or len(sums.results) > _MOST_CARRIED:
         return None
     dimension = max(loop.attribute("rank") - 2, 0)
     return (dimension, sums) if _pays(loop, dimension, sums) else None
-
-
-def _is_plain(op: Op) -> bool:
-    return op.kind in ("for", "store") or _is_quiet(op)
-
-
-def _is_quiet(op: Op) -> bool:
-    return not op.regions and (op.kind == "load" or OPS[op.kind].effects == "pure")
 
 
 def _pays(loop: Op, dimension: int, sums: Op) -> bool:
@@ -153,7 +132,7 @@ class _Jammer:
         first = self.values[0]
         for op in ops:
             operands = tuple([first.get(operand, operand) for operand in op.operands])
-            is_shared = _is_quiet(op) and (op.kind != "load" or op.operands[0] not in self.written)
+            is_shared = is_quiet(op) and (op.kind != "load" or op.operands[0] not in self.written)
             for number, values in enumerate(self.values):
                 same = tuple([values.get(operand, operand) for operand in op.operands]) == operands
                 if number and same and is_shared:

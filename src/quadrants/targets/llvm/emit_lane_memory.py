@@ -165,27 +165,21 @@ class _Access:
 
     def _by_pointers(self, kind: str, result: str, arguments: str) -> str:
         """A hardware gather or scatter. Law: of lanes that write one element, the last one's number stays."""
-        writer, wide = self.writer, value_type(self.type)
-        suffix = f"v{self.lanes}{'f' if self.scalar.is_float else 'i'}{self.scalar.bits}.v{self.lanes}p0"
-        symbol = f"llvm.masked.{kind}.{suffix}"
-        pointers, mask = f"<{self.lanes} x ptr>", f"<{self.lanes} x i1>"
-        parameters = f"{pointers}, {mask}, {wide}" if kind == "gather" else f"{wide}, {pointers}, {mask}"
-        writer.unit.declare(symbol, f"declare {result} @{symbol}({parameters})")
-        text = f"call {result} @{symbol}({arguments}){self.scopes}"
-        if kind == "gather":
-            return writer.assign(text)
-        writer.line(text)
-        return ""
+        return self._intrinsic(kind, f"<{self.lanes} x ptr>", f".v{self.lanes}p0", result, arguments)
 
     def _masked(self, kind: str, result: str, arguments: str) -> str:
+        return self._intrinsic(kind, "ptr", ".p0", result, arguments)
+
+    def _intrinsic(self, kind: str, pointer: str, places: str, result: str, arguments: str) -> str:
+        """A call of one of LLVM's accesses under a mask; those that give `void` take the number first."""
         writer, wide = self.writer, value_type(self.type)
-        suffix = f"v{self.lanes}{'f' if self.scalar.is_float else 'i'}{self.scalar.bits}.p0"
-        symbol = f"llvm.masked.{kind}.{suffix}"
+        number = f"v{self.lanes}{'f' if self.scalar.is_float else 'i'}{self.scalar.bits}"
+        symbol = f"llvm.masked.{kind}.{number}{places}"
         mask = f"<{self.lanes} x i1>"
-        parameters = f"ptr, {mask}, {wide}" if kind == "load" else f"{wide}, ptr, {mask}"
+        parameters = f"{wide}, {pointer}, {mask}" if result == "void" else f"{pointer}, {mask}, {wide}"
         writer.unit.declare(symbol, f"declare {result} @{symbol}({parameters})")
         text = f"call {result} @{symbol}({arguments}){self.scopes}"
-        if kind == "load":
+        if result != "void":
             return writer.assign(text)
         writer.line(text)
         return ""
