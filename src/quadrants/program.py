@@ -138,7 +138,7 @@ class Program:
             if tuple(actual[len(actual) - len(shape) :]) != shape:
                 return False
         numbers = (source for source in self.captured if isinstance(source, LiveNumber))
-        return all(guard.holds() for guard in self.guards) and all(type(n.read()) is n.kind for n in numbers)
+        return all(guard.holds() for guard in self.guards) and all(number.fits() for number in numbers)
 
     def remember_sizes(self, static_sizes: dict[Any, int], leaves: list[Argument]) -> None:
         """Notes the trailing sizes that the program was compiled for; `static_sizes`: by origin, how many they are."""

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import quadrants as qd
+from quadrants.errors import QuadrantsTypeError
 from quadrants.runtime import launch
 
 pytestmark = pytest.mark.skipif(not launch.is_native(), reason="this interpreter launches through Python")
@@ -147,3 +148,19 @@ def test_containers_that_never_come_back(monkeypatch: pytest.MonkeyPatch) -> Non
 
     for number in range(30):
         assert total(Inner(np.full(3, 2.0), number)) == 6 * number
+
+
+def test_numbers_that_grow_beyond_64_bits() -> None:
+    count = 3
+
+    @qd.kernel
+    def f(x: qd.f64):
+        return x + count
+
+    for count in (3, 4, 5, 2**63 + 5, 6, -(2**63), 7):
+        assert f(0.5) == 0.5 + count
+    count = 2**70
+    with pytest.raises(QuadrantsTypeError, match="more than 64 bits"):
+        f(0.5)
+    count = 8
+    assert f(0.5) == 8.5

@@ -167,6 +167,53 @@ def test_python_functions_behind_pointers_are_refused() -> None:
     assert "is a Python function" in _fails(f, np.ones(1))
 
 
+def test_functions_with_an_errcheck_are_refused() -> None:
+    checked = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int)(("abs", LIBC))
+    checked.errcheck = lambda result, function, arguments: result + 1
+
+    def f(x):
+        x[0] = checked(x[0])
+
+    assert "has an errcheck" in _fails(f, np.ones(1, np.int32))
+
+
+def test_planes_of_components_are_no_dense_memory() -> None:
+    planes = qd.Vector.field(3, qd.f32, 4, layout=qd.Layout.SOA)
+
+    def f():
+        LIBC.memset(planes[1], 0, 12)
+
+    assert "has a plane for each component" in _fails(f)
+
+
+def test_one_function_declared_pure_and_not(executor: TargetExecutor) -> None:
+    _start(executor)
+    draw = ctypes.CFUNCTYPE(ctypes.c_int)(("rand", LIBC))
+    seed = qd.extern(ctypes.CFUNCTYPE(None, ctypes.c_uint)(("srand", LIBC)))
+    value = qd.extern(draw)
+    constant = qd.extern(draw, pure=True)
+
+    @qd.kernel
+    def f(x):
+        x[0] = constant()
+        seed(7)
+        value()
+        value()
+        x[1] = value()
+
+    x = np.zeros(2, np.int32)
+    f(x)
+    seed(7)
+    assert x[1] == [value() for _ in range(3)][2]
+
+
+def test_a_result_that_is_not_given_stays_what_it_was() -> None:
+    function = ctypes.CDLL(ctypes.util.find_library("m")).cbrt
+    function.restype = ctypes.c_double
+    assert qd.extern(function, [ctypes.c_double]).declaration.result == "f64"
+    assert function.restype is ctypes.c_double
+
+
 def test_targets_are_respected() -> None:
     only = qd.extern(LIBM.lgamma, pure=True, targets=("cuda",))
 

@@ -20,12 +20,13 @@ from quadrants.frontend.guards import (
     LiveNumber,
     Observation,
     guards_of,
+    is_live,
     place_of,
     shadows_of,
 )
 from quadrants.frontend.returns import Result, settle_returns
 from quadrants.frontend.source import function_source, place
-from quadrants.frontend.values import Array, Binding, Run, Sequence, Static, is_number
+from quadrants.frontend.values import Array, Binding, Run, Sequence, Static
 from quadrants.frontend.walker import Restart, Walker
 from quadrants.ir.nodes import Function, Module, Value
 from quadrants.ir.types import ScalarType, Type, f64, i64
@@ -127,7 +128,7 @@ class Compilation:
         return self._captured(walker, "member", owner, name, value)
 
     def _captured(self, walker: Walker, way: str, owner: Any, name: str, value: Any) -> Binding:
-        if is_number(value) and type(value) is not bool and not walker.static_depth and self.live_numbers:
+        if is_live(value) and not walker.static_depth and self.live_numbers:
             place = place_of(way, owner, name, value)
             if place is not None and (id(place[0]), place[1]) in self.live_numbers:
                 self._guard(shadows_of(way, owner, name, place))

@@ -89,11 +89,13 @@ def _pointer(
             expected=expected,
             kind=QuadrantsTypeError,
         )
-    if binding.type.layout == "A":
+    if binding.type.layout in ("A", "S"):
+        planes = binding.type.layout == "S"
         raise walker.error(
             node,
-            f"the C function {declaration.name} takes dense memory, and this array may have strides",
-            hint="pass np.ascontiguousarray(x)",
+            f"the C function {declaration.name} takes dense memory, and this array "
+            + ("has a plane for each component" if planes else "may have strides"),
+            hint="make the field with layout=qd.Layout.AOS" if planes else "pass np.ascontiguousarray(x)",
             kind=QuadrantsTypeError,
         )
     if written:

@@ -16,6 +16,7 @@ __all__ = [
     "Observation",
     "cell_of",
     "guards_of",
+    "is_live",
     "place_of",
     "shadows_of",
 ]
@@ -125,6 +126,16 @@ class LiveNumber:
 
     def read(self) -> Any:
         return self.container.cell_contents if self.key is None else self.container[self.key]
+
+    def fits(self) -> bool:
+        """Whether what is there now is a number of that kind, in 64 bits."""
+        value = self.read()
+        return type(value) is self.kind and is_live(value)
+
+
+def is_live(value: Any) -> bool:
+    """Whether a number can be a parameter that is read at each launch."""
+    return type(value) is float or (type(value) is int and -(1 << 63) <= value < 1 << 63)
 
 
 def place_of(way: str, owner: Any, name: str, value: Any) -> tuple[Any, str | None] | None:

@@ -52,11 +52,9 @@ def _lookup(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
         found = numbers.describe(at)
         raise walker.error(node, "an index is an integer", found=found, kind=QuadrantsTypeError)
     scalar = named_dtype(walker, wish, node)
-    return Run(
-        walker.builder.emit(
-            "lookup", walker.builder.cast(at.value, i64), type=with_scalar(at.type, scalar), table=entries
-        )
-    )
+    typed = tuple([numbers.as_type(entry, scalar) for entry in entries])
+    builder = walker.builder
+    return Run(builder.emit("lookup", builder.cast(at.value, i64), type=with_scalar(at.type, scalar), table=typed))
 
 
 def _python_cast(kind: type) -> Handler:

@@ -66,17 +66,20 @@ def literal_scalar(walker: Walker, value: float) -> ScalarType:
 
 def constant(walker: Walker, value: Any, type_: Type) -> Value:
     """A constant of any value type from a Python number, wrapped where the type is narrower."""
-    scalar = scalar_of(type_)
     if not isinstance(value, tuple):
-        if scalar.is_float:
-            value = value if type(value) is float else _float(value)
-        elif scalar.bits > 1:
-            value = (
-                int(evaluate.cast(scalar, np.float64(value), type=scalar))
-                if isinstance(value, float)
-                else evaluate.wrap(scalar, int(value))
-            )
+        value = as_type(value, scalar_of(type_))
     return walker.builder.constant(value, type_)
+
+
+def as_type(value: Any, scalar: ScalarType) -> Any:
+    """A Python number as one of the type: wrapped where that is narrower, floats cast to integers as everywhere."""
+    if scalar.is_float:
+        return value if type(value) is float else _float(value)
+    if scalar.bits == 1:
+        return value
+    if isinstance(value, float):
+        return int(evaluate.cast(scalar, np.float64(value), type=scalar))
+    return evaluate.wrap(scalar, int(value))
 
 
 def _float(value: Any) -> float:

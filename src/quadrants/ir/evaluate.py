@@ -368,7 +368,8 @@ def bitcast(s: ScalarType, a: N, *, type: Type) -> N:
 
 
 def lookup(s: ScalarType, a: N, *, type: Type, table: tuple[Any, ...]) -> N:
-    return np.asarray(table, held_dtype(s))[a]
+    entries = np.asarray(table, held_dtype(s))
+    return entries[np.minimum(np.asarray(a).view(np.uint64), len(table) - 1)]
 
 
 def splat(s: ScalarType, a: N, *, type: Type) -> N:

@@ -530,7 +530,7 @@ _elementwise(
     rules.lookup,
     1,
     ev.lookup,
-    "entry a of the constant `table` of numbers, as `type` (unchecked: a is in range)",
+    "entry a of the constant `table` of numbers, as `type`; the last one where a is out of range",
     cost=4,
 )
 

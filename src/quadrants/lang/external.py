@@ -48,7 +48,8 @@ def extern(
     """Declares a function of C for kernels.
 
     `function` is a function of ctypes or cffi, or a pair (path of a library, symbol); for the latter, `arguments` and
-    `result` are the signature: types of ctypes, NumPy or Quadrants, `ctypes.POINTER(…)` for pointers, None for no result.
+    `result` are the signature: types of ctypes, NumPy or Quadrants, `ctypes.POINTER(…)` for pointers, no result or None for
+    functions that give nothing. What is given for a function of ctypes is set in it.
 
     `pure`: the result follows from the numbers alone, and the function may be called with any numbers at any time, or not
     at all. `reads`, `writes`: the positions of the arguments through which it reads and writes memory, if it does nothing
@@ -59,9 +60,11 @@ def extern(
         function = _of_library(*function)
         if arguments is None:
             raise TypeError("qd.extern: the arguments of a function of a library are wanted")
+        result = None if result is ... else result
     if isinstance(function, _FUNCTION) and arguments is not None:
         function.argtypes = [_c_type(wish) for wish in arguments]
-        function.restype = None if result is None or result is ... else _c_type(result)
+    if isinstance(function, _FUNCTION) and result is not ...:
+        function.restype = None if result is None else _c_type(result)
     found = _read(function)
     if not isinstance(found, Declaration):
         raise TypeError(f"qd.extern: {found or f'{function!r} is no function of ctypes or cffi'}")
@@ -122,6 +125,8 @@ def _read_ctypes(function: Any) -> Declaration | str:
         return f"{name} belongs to Python's own interface: kernels run without it"
     if _is_callback(function):
         return f"{name} is a Python function behind a C pointer: kernels call Python functions by compiling them"
+    if function.errcheck is not None:
+        return f"the C function {name} has an errcheck, which is Python: kernels run without it"
     if function.argtypes is None:
         return (
             f"the C function {name} has no argtypes: set {name}.argtypes and {name}.restype, as ctypes needs them, too"

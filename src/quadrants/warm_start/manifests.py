@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from quadrants.frontend import protocol
 from quadrants.frontend.annotations import resolve_annotation
-from quadrants.frontend.guards import ContentGuard, Guard, LiveNumber, Observation, guards_of, place_of, shadows_of
+from quadrants.frontend.guards import (
+    ContentGuard,
+    Guard,
+    LiveNumber,
+    Observation,
+    guards_of,
+    is_live,
+    place_of,
+    shadows_of,
+)
 from quadrants.runtime.fingerprint import source_fingerprint
 from quadrants.warm_start.calls import is_literal, is_repeatable, read_by
 from quadrants.warm_start.descriptions import Describer, Unstable
@@ -153,7 +162,7 @@ def _captured(
     if entry[0] == "array":
         return value
     parent, way, name = steps[entry[1]]
-    if type(value).__name__ != entry[2]:
+    if type(value).__name__ != entry[2] or not is_live(value):
         raise LookupError(name)
     place = place_of(way, values[parent], name, value)
     if place is None:

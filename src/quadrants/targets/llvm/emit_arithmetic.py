@@ -296,12 +296,15 @@ def _select(writer: Writer, op: Op) -> None:
 
 
 def _lookup(writer: Writer, op: Op) -> None:
+    """Law: no index reaches beyond the table, for the operation may run where the program does not ask for it (in lanes
+    that are off, in front of a condition)."""
     type_ = scalar(op.results[0])
     llvm_type = register_type(type_)
     entries = [f"{llvm_type} {literal(type_, entry)}" for entry in op.attribute("table")]
     array = f"[{len(entries)} x {llvm_type}]"
     symbol = writer.unit.table(f"{array} [{', '.join(entries)}]")
     (index,) = _operands(writer, op)
+    index = writer.call("i64", "llvm.umin.i64", f"i64 {index}, i64 {len(entries) - 1}", "i64, i64")
     address = writer.assign(f"getelementptr inbounds {array}, ptr {symbol}, i64 0, i64 {index}")
     writer.names[op.results[0]] = writer.assign(f"load {llvm_type}, ptr {address}, !invariant.load !0")
 

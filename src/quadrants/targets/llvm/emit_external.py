@@ -26,12 +26,16 @@ def _external(writer: Writer, op: Op) -> None:
             arguments.append(f"ptr {_pointer(writer, first, operands)}")
     result = op.attribute("type")
     pure = op.kind == "external_pure"
+    # One function may be declared in several ways: what it does is said of the call.
     symbol = '"' + link_name(op.attributes["library"], op.attributes["symbol"]).replace('"', "\\22") + '"'
     attributes = "nounwind willreturn memory(none)" if pure else "nounwind"
     returned = _returned(result) if result is not None else "void"
-    found = writer.call(returned, symbol, ", ".join(arguments), ", ".join(parameters), attributes)
-    if result is not None:
-        writer.names[op.results[0]] = found
+    writer.unit.declare(symbol, f"declare {returned} @{symbol}({', '.join(parameters)})")
+    text = f"call {returned} @{symbol}({', '.join(arguments)}) {attributes}"
+    if result is None:
+        writer.line(text)
+    else:
+        writer.names[op.results[0]] = writer.assign(text)
 
 
 def _pointer(writer: Writer, array: Value, operands: list[Value]) -> str:
