@@ -79,6 +79,7 @@ def test_blocks_are_left_as_they_are_by_lanes() -> None:
         ("in %0 .. %n carry", "in %0 .. %i carry"),
         ("mul %p, %w", "mul %p, %z"),  # computed once for each column
         ("parallel for", "for"),
+        ("%w = load", "store %z, %y[%i]\n    %w = load"),  # would be stored twice
     ],
 )
 def test_loops_that_are_left(old: str, new: str) -> None:

@@ -159,9 +159,21 @@ def test_what_stays_in_order() -> None:
             y[i] = n
             x[0] += y[i]
 
-    for kernel in (floats, recurrence, neighbours, overwritten, gaps, shared):
+    @qd.kernel
+    def popping(x, y):
+        n = 60_000
+        for i in range(len(x)):
+            if x[i] >= 0:
+                y[n] = i
+                n += 1
+            else:
+                n -= 1
+
+    for kernel in (floats, recurrence, neighbours, overwritten, gaps, shared, popping):
         given = np.random.default_rng(5).integers(-2, 3, 40_000)
         ours, python = (given.copy(), given.copy()), (given.copy(), given.copy())
+        if kernel is popping:
+            ours, python = ((given.copy(), np.zeros(150_000, int)) for _ in range(2))
         if kernel is floats:
             ours, python = ([part.astype(float) for part in pair] for pair in (ours, python))
         kernel(*ours)

@@ -194,11 +194,17 @@ def _signature(index: Value, order: Value, steps: list[Op]) -> Signature:
     numbers: dict[Value, object] = {order: "order"}
     parts: list[object] = []
     for position, step in enumerate(steps):
-        operands = [numbers.get(operand, number_of(operand) or operand) for operand in step.operands]
+        operands = [numbers.get(operand) or _identity(operand) for operand in step.operands]
         attributes = tuple(sorted((name, str(value)) for name, value in step.attributes.items()))
         parts.append((step.kind, step.results[0].type, attributes, *operands))
-        numbers[step.results[0]] = position
+        numbers[step.results[0]] = ("step", position)
     return (numbers.get(index, index), *parts)
+
+
+def _identity(value: Value) -> object:
+    """Equal for one value, and for equal numbers."""
+    number = number_of(value)
+    return value if number is None else ("number", number)
 
 
 def is_plain(index: Value, order: Value) -> bool:

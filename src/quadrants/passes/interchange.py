@@ -15,7 +15,7 @@ from quadrants.ir.nodes import Block, Module, Op, Value
 from quadrants.ir.types import ScalarType, i64, matrix_type
 from quadrants.passes.clone import clone_ops
 from quadrants.passes.context import PassContext
-from quadrants.passes.plain_nests import inner_range
+from quadrants.passes.plain_nests import inner_range, is_quiet
 from quadrants.passes.vectorise import parallel_loops
 
 __all__ = ["run"]
@@ -43,6 +43,9 @@ def _walk_of(loop: Op) -> Op | None:
     """The loop down a column within one over columns; None where it is another nest."""
     walk = inner_range(loop, _MOST_OPS) if loop.attribute("rank") == 1 else None
     if walk is None or not all(type(value.type) is ScalarType for value in walk.results):
+        return None
+    ops = loop.regions[0].ops
+    if not all(map(is_quiet, ops[: ops.index(walk)])):  # what is in front of the walk is computed twice
         return None
     return walk if _goes_down(loop, walk) else None
 

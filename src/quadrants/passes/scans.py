@@ -6,7 +6,7 @@
 
 Law: integers wrap, so that sums, products, minima, maxima and bits may be grouped as one likes; floats may not. Whatever
 else iterations do must be independent, and what the sums are made of must not be written before it is read. A store at a
-sum, where the sum goes on by a number above 0, meets no other: `if …: out[n] = x[i]; n += 1`.
+sum that never goes back, where it goes on by a number above 0, meets no other: `if …: out[n] = x[i]; n += 1`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from quadrants.passes.fold import number_of
 from quadrants.passes.memory import ARRAY_POSITION
 from quadrants.passes.nest import Nest, carried_arguments, inits
 from quadrants.passes.privatise import identity
-from quadrants.passes.reductions import recognise
+from quadrants.passes.reductions import Chain, recognise
 from quadrants.passes.structure import loop_jumps
 from quadrants.passes.summaries import Summaries
 
@@ -99,8 +99,10 @@ class _Splitter:
         nest = Nest(self.kernel)
         chains = [recognise(copy, position, nest) for position in range(len(copy.results))]
         combiners = [chain.combiner for chain in chains if chain is not None and not chain.keeps_nan]
+        forms = Forms(nest)
+        rising = {chain.position for chain in chains if chain is not None and _never_falls(chain, forms)}
         del block.ops[place]
-        if len(combiners) < len(chains) or not all(combiners) or not self._independent(loop):
+        if len(combiners) < len(chains) or not all(combiners) or not self._independent(loop, rising):
             return False
         if not self.context.permit():
             return False
@@ -143,8 +145,8 @@ class _Splitter:
         once, twice = estimate(loop.regions[0], forms), estimate(copy.regions[0], forms)
         return self.context.options.cpu_max_num_threads * once >= _LEAST_GAIN * (once + twice)
 
-    def _independent(self, loop: Op) -> bool:
-        """Whether different iterations meet in nothing but the carried values."""
+    def _independent(self, loop: Op, rising: set[int]) -> bool:
+        """Whether different iterations meet in nothing but the carried values, of which those at `rising` never fall."""
         forms = Forms(self.nest)
         space = Space(loop, forms)
         accesses = accesses_of(loop, self.nest, forms, self.summaries.of)
@@ -152,15 +154,15 @@ class _Splitter:
             writes = [access for access in found if access.writes]
             if len(writes) * len(found) > _MOST_PAIRS:
                 return False
-            if writes and self._appends(loop, array, forms):
+            if writes and self._appends(loop, array, forms, rising):
                 continue
             if not all(independent(one, other, space) for one in writes for other in found):
                 return False
         return True
 
-    def _appends(self, loop: Op, array: Value, forms: Forms) -> bool:
+    def _appends(self, loop: Op, array: Value, forms: Forms, rising: set[int]) -> bool:
         """Whether the only accesses to an array are stores at a carried value that then goes on."""
-        arguments = set(carried_arguments(loop))
+        arguments = {argument for place, argument in enumerate(carried_arguments(loop)) if place in rising}
         for op in walk(loop.regions[0]):
             position = ARRAY_POSITION.get(op.kind)
             if position is None or op.operands[position] is not array:
@@ -196,6 +198,12 @@ class _Splitter:
         assert outer is not None
         region = next(region for region in outer.regions if around in region.ops)
         return self._reaches(result, region.ops[-1], outer, loop, position)
+
+
+def _never_falls(chain: Chain, forms: Forms) -> bool:
+    """Whether a sum is at no step less than before."""
+    others = [op.operands[1 - place] for op, place in chain.steps]
+    return all(op.kind == "add" for op, _ in chain.steps) and all(forms.at_least(forms.of(o), 0) for o in others)
 
 
 def _uncast(value: Value) -> Value:
