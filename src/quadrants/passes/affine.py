@@ -1,7 +1,8 @@
 """Integers as polynomials over loop counters and values that the compiler does not look into, with their bounds.
 
 Law: index arithmetic in signed types of 32 bits or more is taken as not wrapping; an index that did wrap is out of
-range of every array that could be indexed so.
+range of every array that could be indexed so. What is no index wraps, and so does what an index is divided from: where
+that matters, `Forms.exact` tells whether a form is surely the value (`i * 1664525 + 1013904223` soon is negative).
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ Monomial = tuple[Value, ...]
 _MOST_TERMS = 12
 _MOST_FACTORS = 3
 _DEEPEST = 60
+# Sums of coefficients, and offsets, up to which a form is taken as its value in 32 and in 64 bits; and factors of a product.
+_TAME = {32: (16, 1 << 20, 1), 64: (1 << 20, 1 << 40, 2)}
 
 
 class Form:
@@ -125,6 +128,9 @@ ZERO = Form({})
 ONE = Form({(): 1})
 
 
+_LINEAR = frozenset({"cast", "add", "sub", "neg", "mul", "shl"})
+
+
 def _transparent(scalar: object) -> bool:
     return type(scalar) is ScalarType and scalar.kind == "i" and scalar.bits >= 32
 
@@ -132,13 +138,15 @@ def _transparent(scalar: object) -> bool:
 class Forms:
     """The forms of a function's values. Equal expressions get equal forms, wherever they stand."""
 
-    __slots__ = ("_depth", "_lowest", "_memo", "_numbered", "nest")
+    __slots__ = ("_depth", "_exact", "_lowest", "_memo", "_numbered", "_places", "nest")
 
     def __init__(self, nest: Nest) -> None:
         self.nest = nest
         self._memo: dict[Value, Form] = {}
         self._numbered: dict[object, Value] = {}
         self._lowest: dict[Value, int | None] = {}
+        self._exact: dict[Value, bool] = {}
+        self._places: dict[Value, bool] = {}
         self._depth = 0
 
     def of(self, value: Value) -> Form:
@@ -164,7 +172,7 @@ class Forms:
         if kind == "constant":
             return Form.number(op.attributes["value"])
         if kind == "cast":
-            return self.of(operands[0]) if _transparent(operands[0].type) else None
+            return self._cast(operands[0], scalar_of(op.results[0].type))
         if kind == "add":
             return self.of(operands[0]).plus(self.of(operands[1]))
         if kind == "sub":
@@ -177,6 +185,62 @@ class Forms:
             shift = self.of(operands[1]).constant
             return self.of(operands[0]).scaled(1 << shift) if shift is not None and 0 <= shift < 31 else None
         return None
+
+    def _cast(self, value: Value, to: ScalarType) -> Form | None:
+        """Law: a cast to fewer bits is nothing to counters and sizes, and to what had these bits before."""
+        if not _transparent(value.type):
+            return None
+        form = self.of(value)
+        if scalar_of(value.type).bits <= to.bits:
+            return form
+        fits = all(scalar_of(atom.type).bits <= to.bits or self.is_place(atom) for atom in form.atoms())
+        return form if fits else None
+
+    def is_place(self, atom: Value) -> bool:
+        """Whether a variable of forms is a counter, a size or a parameter, or chosen from such: arithmetic with it is index
+        arithmetic."""
+        found = self._places.get(atom)
+        if found is None:
+            self._places[atom] = False
+            found = self._places[atom] = self._find_place(atom)
+        return found
+
+    def _find_place(self, atom: Value) -> bool:
+        op = atom.owner
+        if type(op) is not Op:
+            return atom in self.nest.counter or self.nest.home.get(atom, atom) is None
+        if op.kind == "dim":
+            return True
+        parts = op.operands[1:] if op.kind in ("mod", "select") else op.operands
+        chosen = op.kind in ("min", "max", "mod", "floordiv", "abs", "select")
+        return chosen and all(_transparent(part.type) and self._are_places(part) for part in parts)
+
+    def _are_places(self, value: Value) -> bool:
+        return self.exact(value) and all(map(self.is_place, self.of(value).atoms()))
+
+    def exact(self, value: Value) -> bool:
+        """Whether the form of a value is the value, also where it is no index: whether its arithmetic surely does not
+        wrap, or only next to the borders of its type."""
+        found = self._exact.get(value)
+        if found is None:
+            self._exact[value] = False
+            found = self._exact[value] = self._is_exact(value)
+        return found
+
+    def _is_exact(self, value: Value) -> bool:
+        op, terms = value.owner, self.of(value).terms
+        if type(op) is not Op or op.kind not in _LINEAR or not _transparent(value.type) or terms == {(value,): 1}:
+            return True
+        most, farthest, factors = _TAME[scalar_of(value.type).bits]
+        if sum([abs(count) for monomial, count in terms.items() if monomial]) > most or self._depth > _DEEPEST:
+            return False
+        if abs(terms.get((), 0)) > farthest or any(len(monomial) > factors for monomial in terms):
+            return False
+        self._depth += 1
+        try:
+            return all(map(self.exact, op.operands))
+        finally:
+            self._depth -= 1
 
     def _product(self, left: Form, right: Form) -> Form | None:
         if len(left.terms) * len(right.terms) > _MOST_TERMS:
@@ -247,7 +311,7 @@ class Forms:
     def _lowest_of(self, value: Value) -> int | None:
         if value in self.nest.counter:
             loop, dimension = self.nest.counter[value]
-            return self.lower_bound(self.of(lows(loop)[dimension]))
+            return self._least(lows(loop)[dimension])
         op = value.owner
         if type(op) is not Op:
             return None
@@ -258,10 +322,10 @@ class Forms:
         return None
 
     def _lowest_of_function(self, op: Op) -> int | None:
-        first = self.lower_bound(self.of(op.operands[0]))
+        first = self._least(op.operands[0])
         if op.kind == "abs":  # the smallest number of a type has none: what counts in 64 bits does not come near it
             return 0 if first is not None or scalar_of(op.results[0].type).bits == 64 else None
-        second = self.lower_bound(self.of(op.operands[1]))
+        second = self._least(op.operands[1])
         if op.kind == "max":
             known = [bound for bound in (first, second) if bound is not None]
             return max(known) if known else None
@@ -270,6 +334,10 @@ class Forms:
         if first is None or second is None:
             return None
         return min(first, second) if op.kind == "min" else (0 if first >= 0 and second >= 0 else None)
+
+    def _least(self, value: Value) -> int | None:
+        """A number that a value is never below."""
+        return self.lower_bound(self.of(value)) if self.exact(value) else None
 
     def lower_bound(self, form: Form) -> int | None:
         """A number that a form is never below, by the bounds of its variables alone."""

@@ -107,6 +107,8 @@ class _Looker:
         form = self.forms.of(value)
         if form.constant is not None:
             return form.constant if form.constant >= 0 else None
+        if not self.forms.exact(value):
+            return None
         best = None
         for bound in _TRIED:
             if not self.facts.holds(form.shifted(-bound)):

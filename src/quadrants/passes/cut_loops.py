@@ -149,6 +149,8 @@ class _Cutter:
         rest = self._beside(form, loop)
         if rest is None or rest.constant is None or not self._is_outside(op.operands[1], loop):
             return
+        if not all(map(self._is_told, op.operands)):
+            return
         if -_FARTHEST <= rest.constant < 0 and not self.facts.holds(form):
             borders.low = max(borders.low, -rest.constant)
         if not self.facts.holds(size.plus(form, -1).shifted(-1)):
@@ -160,7 +162,7 @@ class _Cutter:
         difference = left.plus(right, -1)
         factor = difference.coefficient(counters(loop)[-1])
         sign = factor.constant if factor is not None else None
-        if sign not in (1, -1) or self._outcome(op) is not None:
+        if sign not in (1, -1) or not all(map(self._is_told, op.operands)) or self._outcome(op) is not None:
             return
         # counter < threshold is what the comparison tells, or the opposite.
         rest = difference.without(counters(loop)[-1])
@@ -309,11 +311,15 @@ class _Cutter:
         self.facts.forget(mark)
 
     def _is_identity(self, op: Op) -> bool:
+        if not all(map(self._is_told, op.operands)):
+            return False
         form, size = map(self.forms.of, op.operands)
         return self.facts.holds(form) and self.facts.holds(size.plus(form, -1).shifted(-1))
 
     def _outcome(self, op: Op) -> bool | None:
         """What a comparison gives, if the facts tell."""
+        if not all(map(self._is_told, op.operands)):
+            return None
         left, right = map(self.forms.of, op.operands)
         difference = left.plus(right, -1)
         kind, holds = op.kind, self.facts.holds
@@ -330,6 +336,13 @@ class _Cutter:
         if holds(difference.scaled(-1).shifted(-1)):
             return kind in ("lt", "gt")
         return None
+
+    def _is_told(self, value: Value) -> bool:
+        """Whether facts about a value's form are facts about the value: other arithmetic than with indices may wrap."""
+        form = self.forms.of(value)
+        if sum(form.terms.values()) == 1 and len(form.terms) == 1:
+            return self.forms.exact(value)
+        return self.forms.exact(value) and all(map(self.forms.is_place, form.atoms()))
 
 
 def _copy(loop: Op, low: Value, high: Value) -> Op:

@@ -138,16 +138,19 @@ class Facts:
             replaced = form.replaced(atom, bound)
             return replaced is not None and self._shown(replaced, size, depth + 1)
 
-        operands = [self._forms.of(operand) for operand in op.operands if _is_index(operand)]
+        forms = self._forms
+        operands = [
+            forms.of(operand) if forms.exact(operand) else None for operand in op.operands if _is_index(operand)
+        ]
         if op.kind in ("min", "select"):
-            return len(operands) == 2 and all(map(shown, operands))
+            return len(operands) == 2 and all(part is not None and shown(part) for part in operands)
         if op.kind == "max":
-            return any(map(shown, operands))
+            return any(part is not None and shown(part) for part in operands)
         if op.kind == "abs":
-            return self._forms.lowest(op.results[0]) is not None and shown(ZERO)
+            return forms.lowest(op.results[0]) is not None and shown(ZERO)
         # Law: a mod b has b's sign; a // b is not negative if neither a nor b is.
         needed = operands[1:] if op.kind == "mod" else operands
-        return all(self._shown(part, size, depth + 1) for part in needed) and shown(ZERO)
+        return all(part is not None and self._shown(part, size, depth + 1) for part in needed) and shown(ZERO)
 
 
 _BOUNDS = frozenset({"min", "max", "select", "abs", "mod", "floordiv"})
