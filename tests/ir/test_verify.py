@@ -140,6 +140,7 @@ INVALID = {
     "too few indices": ("kernel", "%v = generic load(%y) : f32", "0 indices into array"),
     "stored type": ("kernel", Z + "generic store(%n, %y, %z)", "store of i64 into an element of type f32"),
     "combiner": ("kernel", Z + "%o = update div %x, %y[%z]", "update by 'div'"),
+    "update of another type": ("kernel", Z + 'generic update_loaded(%x, %n, %y, %z) {by = "add"}', "one type"),
     "combiner of floats": ("kernel", Z + "%o = update bit_or %x, %y[%z]", "bit_or does not combine f32"),
     "exchange of floats": ("kernel", Z + "%o = generic compare_exchange(%x, %x, %y, %z) : f32", "one integer type"),
     "axis": ("kernel", "%d = generic dim(%y) {axis = 1} : i64", "axis 1 of array"),

@@ -147,7 +147,9 @@ class Tensor(Operators):
             items[position] = scalar if self.weak else cast(scalar, self.dtype)
         object.__setattr__(self, "items", unify(items))
         if self.place is not None:
-            self.place.store(self)
+            for position in positions:  # components that are not meant may have changed since
+                inner = tuple(int(index) for index in np.unravel_index(position, self.shape))
+                self.place.store(self.items[position], inner)
 
     def __getattr__(self, name: str) -> Any:
         components = swizzle(name)

@@ -20,8 +20,9 @@ from quadrants.frontend.elements import (
 )
 from quadrants.frontend.expressions import BINARY
 from quadrants.frontend.values import Array, Binding, Nature, Run, Sequence, Slot, Static, nature_of
-from quadrants.ir.nodes import Value
-from quadrants.ir.types import Type, matrix_type, scalar_of, shape_of, with_scalar
+from quadrants.ir.nodes import Block, Op, Value, walk
+from quadrants.ir.ops import OPS
+from quadrants.ir.types import ArrayType, ScalarType, Type, matrix_type, scalar_of, shape_of, with_scalar
 
 if TYPE_CHECKING:
     from quadrants.frontend.walker import Walker
@@ -197,13 +198,6 @@ def store_element(walker: Walker, place: Element, binding: Binding, node: ast.AS
     walker.builder.op("store", value, array.value, *array.prefix, **walker.access(array))
 
 
-def _swizzle_parts(walker: Walker, binding: Binding, components: list[int], scalar: Type, node: ast.AST) -> list[Value]:
-    if len(components) == 1:
-        return [numbers.convert(walker, binding, scalar, node)]
-    value = numbers.convert(walker, binding, matrix_type(scalar_of(scalar), (len(components),)), node)
-    return numbers.elements(walker, value)
-
-
 def _check_swizzle(walker: Walker, components: list[int], type_: Type, node: ast.AST) -> None:
     shape = shape_of(type_)
     if len(shape) != 1 or max(components) >= shape[0]:
@@ -292,12 +286,29 @@ def _placements(
     walker: Walker, type_: Type, place: Element | Component, binding: Binding, node: ast.AST
 ) -> list[tuple[list[Value], Value]]:
     """The scalar stores that a component assignment is: (indices, value)."""
-    builder = walker.builder
-    scalar, shape = scalar_of(type_), shape_of(type_)
+    positions, kept = _positions(walker, type_, place, node)
+    return list(zip(positions, _parts(walker, scalar_of(type_), kept, binding, node)))
+
+
+def _parts(
+    walker: Walker, scalar: ScalarType, kept: tuple[int, ...] | None, binding: Binding, node: ast.AST
+) -> list[Value]:
+    """The numbers that go to the positions; `kept` is their shape, None for one number."""
+    if kept is None:
+        return [numbers.convert(walker, binding, scalar, node)]
+    return numbers.elements(walker, numbers.convert(walker, binding, matrix_type(scalar, kept), node))
+
+
+def _positions(
+    walker: Walker, type_: Type, place: Element | Component, node: ast.AST
+) -> tuple[list[list[Value]], tuple[int, ...] | None]:
+    """The indices of the numbers that a component assignment reaches, and the shape that they take together (None: it
+    is one number)."""
+    shape = shape_of(type_)
     if place.components is not None:
         _check_swizzle(walker, place.components, type_, node)
-        parts = _swizzle_parts(walker, binding, place.components, scalar, node)
-        return [([builder.index(position)], value) for position, value in zip(place.components, parts)]
+        count = len(place.components)
+        return [[walker.builder.index(position)] for position in place.components], (count,) if count > 1 else None
     subscript = place.indices if isinstance(place, Component) else place.slices or []
     axes = component_axes(walker, subscript, shape, node)
     if (
@@ -305,44 +316,62 @@ def _placements(
         and not any(isinstance(index, SliceIndex) for index in subscript)
         and len(subscript) == len(shape)
     ):
-        return [([axis[0] for axis in axes], numbers.convert(walker, binding, scalar, node))]
+        return [[axis[0] for axis in axes]], None
     import itertools
 
-    positions = list(itertools.product(*axes))
     kept = tuple(
         len(axis)
         for axis, index in zip(axes, [*subscript, *[SliceIndex()] * len(axes)])
         if isinstance(index, SliceIndex) or len(axis) > 1
     )
-    value = numbers.convert(walker, binding, matrix_type(scalar, kept), node)
-    return [(list(position), part) for position, part in zip(positions, numbers.elements(walker, value))]
+    return [list(position) for position in itertools.product(*axes)], kept
 
 
 # Augmented assignment.
 
 
 def augmented(walker: Walker, node: ast.AugAssign) -> None:
-    """`target op= value`: the target's indices are computed, and what it holds is read, before the value is computed.
-    Updates of shared memory are atomic in meaning: they change what is there once the value is known."""
+    """`target op= value`: the target's indices are computed, and what it holds is read, before the value is computed; a
+    view (of a NumPy array) is read afterwards, since Python has only the array in hand until then. Elements of shared
+    memory are updated, which is atomic in meaning."""
     kind = BINARY[type(node.op)]
     if isinstance(node.target, ast.Name):
         owner = walker.lookup(node.target.id, node.target)
         if type(owner) is Array and (owner.is_view or not owner.indexed):
             _update_view(walker, owner, node, kind)
             return
-        value = evaluate(walker, node.value)
-        owner = walker.lookup(node.target.id, node.target)
         if type(owner) is Run and owner.nature is Nature.COPY:
             raise _copied(walker, node.target.id, node)
+        value = evaluate(walker, node.value)
+        if _is_vector(owner) and not _rebinds(node.value, node.target.id):
+            owner = walker.lookup(node.target.id, node.target)  # what functions did to its components is seen
         walker.bind(node.target.id, operators.binary(walker, kind, owner, value, node), node.target)
         return
     place = resolve(walker, node.target)
     if isinstance(place, Component):
-        before = _component(walker, place, node.target)
-        value = _settled(walker, evaluate(walker, node.value), node)
-        store_component(walker, place, operators.binary(walker, kind, before, value, node), node.target)
+        _update_component(walker, place, node, kind)
         return
     _update_target(walker, place, node, kind)
+
+
+def _is_vector(owner: Binding) -> bool:
+    return type(owner) is Slot or (type(owner) is Run and bool(shape_of(owner.type)))
+
+
+def _rebinds(value: ast.expr, name: str) -> bool:
+    """Whether computing a value gives a name another one (`:=`)."""
+    return any(isinstance(part, ast.NamedExpr) and part.target.id == name for part in ast.walk(value))
+
+
+def _update_component(walker: Walker, place: Component, node: ast.AugAssign, kind: str) -> None:
+    before = _component(walker, place, node.target)
+    value = _settled(walker, evaluate(walker, node.value), node)
+    if isinstance(place.holder, ast.Name):
+        if _rebinds(node.value, place.holder.id):
+            return  # the name has another value by now, and nobody sees the one that would change
+        # What the value's functions did to other components stays.
+        place.owner = walker.lookup(place.holder.id, node.target)
+    store_component(walker, place, operators.binary(walker, kind, before, value, node), node.target)
 
 
 def _component(walker: Walker, place: Component, node: ast.AST) -> Binding:
@@ -367,23 +396,74 @@ def _update_view(walker: Walker, owner: Array, node: ast.AugAssign, kind: str) -
 
 def _update_target(walker: Walker, place: Element, node: ast.AugAssign, kind: str) -> None:
     by = UPDATES.get(type(node.op))
-    if by is not None:
-        update_element(walker, place, by, evaluate(walker, node.value), node)
-        return
     array, type_ = element_value_type(walker, place.array, node)
-    before: Binding
-    if place.components is not None:
-        before = component_of(walker, array, place.components, type_, node)
+    place = Element(array, place.components, place.slices)
+    if array.is_view and place.components is None:
+        value = _settled(walker, evaluate(walker, node.value), node)
+        if by is not None:
+            update_element(walker, place, by, value, node)
+        else:
+            _store_combined(walker, place, _held_by(walker, place, type_, node), value, kind, node)
+    elif by is None:
+        before = _held_by(walker, place, type_, node)
+        _store_combined(walker, place, before, evaluate(walker, node.value), kind, node)
     else:
-        before = walker.load(array, node)
-        if place.slices is not None:
-            before = element(walker, before, place.slices, node)
+        _update_by(walker, place, type_, by, node)
+
+
+def _held_by(walker: Walker, place: Element, type_: Type, node: ast.AST) -> Binding:
+    """What an element, or the parts of it that are meant, holds now."""
+    if place.components is not None:
+        return component_of(walker, place.array, place.components, type_, node)
+    before = walker.load(place.array, node)
+    return before if place.slices is None else element(walker, before, place.slices, node)
+
+
+def _store_combined(
+    walker: Walker, place: Element, before: Binding, value: Binding, kind: str, node: ast.AugAssign
+) -> None:
+    store_element(walker, place, operators.binary(walker, kind, before, value, node), node)
+
+
+def _update_by(walker: Walker, place: Element, type_: Type, by: str, node: ast.AugAssign) -> None:
+    """An update of an element. Where computing the value may change the element, what it held before is loaded in front
+    of that: whether it counts is decided when it is known which iterations run in parallel."""
+    array, whole = place.array, place.components is None and place.slices is None
+    positions, kept = ([[]], None) if whole else _positions(walker, type_, place, node)
+    block = walker.builder.block
+    start = len(block.ops)
     value = evaluate(walker, node.value)
-    store_element(
-        walker,
-        Element(array, place.components, place.slices),
-        operators.binary(walker, kind, before, value, node),
-        node,
+    if not _writes_arrays(block, start):
+        update_element(walker, place, by, value, node)
+        return
+    _check_update(walker, by, type_, node)
+    walker.compilation.note_write(walker, array, node)
+    scalar = scalar_of(type_)
+    parts = [numbers.convert(walker, value, type_, node)] if whole else _parts(walker, scalar, kept, value, node)
+    end, access = len(block.ops), walker.access(array)
+    places = [(array.value, *array.prefix, *indices) for indices in positions]
+    loaded = [walker.builder.emit("load", *at, **access) for at in places]
+    loads = block.ops[end:]
+    del block.ops[end:]
+    block.ops[start:start] = loads
+    for part, before, at in zip(parts, loaded, places):
+        walker.builder.op("update_loaded", part, before, *at, by=by, **access)
+
+
+def _writes_arrays(block: Block, start: int) -> bool:
+    """Whether what a block has from `start` on may write to an array."""
+    return any(_may_write(inner) for op in block.ops[start:] for inner in (op, *_within(op)))
+
+
+def _within(op: Op) -> list[Op]:
+    return [inner for region in op.regions for inner in walk(region)]
+
+
+def _may_write(op: Op) -> bool:
+    if op.kind in ("load", "dim", "external_pure") or op.regions:
+        return False
+    return OPS[op.kind].effects != "pure" and any(
+        type(operand.type) is ArrayType and not operand.type.is_slot for operand in op.operands
     )
 
 
@@ -404,8 +484,7 @@ def update_element(walker: Walker, place: Element, by: str, value: Binding, node
     """An update of shared memory, atomic in meaning; gives the old value."""
     walker.compilation.note_write(walker, place.array, node)
     array, type_ = element_value_type(walker, place.array, node)
-    if by in ("bit_and", "bit_or", "bit_xor") and scalar_of(type_).is_float:
-        raise walker.error(node, "bit operations take integers", found=str(type_), kind=QuadrantsTypeError)
+    _check_update(walker, by, type_, node)
     builder = walker.builder
     if place.components is None and place.slices is None:
         converted = numbers.convert(walker, value, type_, node)
@@ -417,3 +496,8 @@ def update_element(walker: Walker, place: Element, by: str, value: Binding, node
     if len(old) == 1:
         return Run(old[0])
     return Run(builder.emit("construct", *old, type=matrix_type(scalar_of(type_), (len(old),))))
+
+
+def _check_update(walker: Walker, by: str, type_: Type, node: ast.AST) -> None:
+    if by in ("bit_and", "bit_or", "bit_xor") and scalar_of(type_).is_float:
+        raise walker.error(node, "bit operations take integers", found=str(type_), kind=QuadrantsTypeError)

@@ -41,6 +41,7 @@ _OPERANDS = {
     rules.load: "an array, i64 indices",
     rules.store: "a value, an array, i64 indices",
     rules.update: "a value, an array, i64 indices",
+    rules.update_loaded: "two values, an array, i64 indices",
     rules.compare_exchange: "two integers, an array, i64 indices",
     rules.dim: "an array",
     rules.slot: "none",

@@ -366,6 +366,16 @@ def _update(program: _Program, op: Op) -> Step:
     return run
 
 
+def _update_loaded(program: _Program, op: Op) -> Step:
+    locate, (value, before) = _watched(program, op, 2), op.operands[:2]
+    combine = _combiner(op.attribute("by"), scalar_of(value.type))
+
+    def run(env: Environment) -> None:
+        _write(*locate(env), combine(env[before], env[value]))
+
+    return run
+
+
 def _compare_exchange(program: _Program, op: Op) -> Step:
     locate, (expected, value), result = _watched(program, op, 2), op.operands[:2], op.results[0]
     read = _reader(result.type)
@@ -611,6 +621,7 @@ _SPECIAL: dict[str, Callable[[_Program, Op], Step]] = {
     "load": _load,
     "store": _store,
     "update": _update,
+    "update_loaded": _update_loaded,
     "compare_exchange": _compare_exchange,
     "lane_load": _by_lanes(_load),
     "lane_store": _by_lanes(_store),

@@ -583,6 +583,14 @@ _row(
     cost=8,
 )
 _row(
+    "update_loaded",
+    rules.update_loaded,
+    -1,
+    "array[indices] = before (second) `by` value (first): an update whose old value was loaded before the value was known",
+    effects="atomic",
+    cost=8,
+)
+_row(
     "compare_exchange",
     rules.compare_exchange,
     -1,

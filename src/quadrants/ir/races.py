@@ -19,7 +19,13 @@ from quadrants.ir.nodes import Op, Value
 
 __all__ = ["RaceFinder"]
 
-_VERBS = {"load": "loads", "store": "stores", "update": "updates", "compare_exchange": "exchanges"}
+_VERBS = {
+    "load": "loads",
+    "store": "stores",
+    "update": "updates",
+    "update_loaded": "updates",
+    "compare_exchange": "exchanges",
+}
 _GROUPS = {"sub": "add"}
 _EXCHANGES = frozenset({"exchange", "compare_exchange"})
 
@@ -102,7 +108,7 @@ def _numbered(touch: _Touch) -> str:
 
 def _kind(op: Op) -> str:
     """Accesses of one kind: loads, stores, and updates by what they do."""
-    if op.kind != "update":
+    if op.kind not in ("update", "update_loaded"):
         return op.kind
     by: str = op.attributes["by"]
     return _GROUPS.get(by, by)

@@ -176,6 +176,13 @@ def update(operands: Types, attributes: Attributes) -> Types:
     return (operands[0],)
 
 
+def update_loaded(operands: Types, attributes: Attributes) -> Types:
+    value, before, *place = operands
+    if value is not before:
+        raise TypeError(f"update_loaded of {before} by {value}: one type")
+    return store((value, *place), attributes)
+
+
 def compare_exchange(operands: Types, attributes: Attributes) -> Types:
     expected, value, array, *indices = operands
     if expected is not value or type(value) is not ScalarType or value.kind == "f":

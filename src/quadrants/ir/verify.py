@@ -336,13 +336,15 @@ def _temporary(verifier: _Verifier, op: Op) -> None:
 
 def _access(values: int) -> Callable[[_Verifier, Op], None]:
     def check(verifier: _Verifier, op: Op) -> None:
-        if op.kind == "update":
+        if op.kind in ("update", "update_loaded"):
             by = op.attribute("by")
             if by not in UPDATES:
                 verifier.fail(f"update by {by!r}", op)
             _combines(verifier, op, by, op.operands[0].type)
         if not verifier.lowered:
             return
+        if op.kind == "update_loaded":
+            verifier.fail("`update_loaded` in stage lowered", op)
         if op.attribute("wrap"):
             verifier.fail("`wrap` in stage lowered", op)
         array = op.operands[values].type
@@ -380,6 +382,7 @@ _CHECKS: dict[str, Callable[[_Verifier, Op], None]] = {
     "load": _access(0),
     "store": _access(1),
     "update": _access(1),
+    "update_loaded": _access(2),
     "compare_exchange": _access(2),
     "print": _print,
     "check": _check,

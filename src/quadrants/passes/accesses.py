@@ -268,15 +268,18 @@ class _Collector:
         array = op.operands[position]
         if not self.is_shared(array):
             return
+        if op.kind == "load" and self.nest.only_before_updates(op):
+            return  # the update is the access
         wraps = bool(op.attribute("wrap"))
         indices = [self.forms.of(index) for index in op.operands[position + 1 :]]
         if wraps:
             indices = [self._wrapped(array, axis, index) for axis, index in enumerate(indices)]
-        access = Access(op.kind, array, *self._dims(indices), op, op)
+        kind = "update" if op.kind == "update_loaded" else op.kind
+        access = Access(kind, array, *self._dims(indices), op, op)
         access.wraps = wraps
-        if op.kind == "update":
+        if kind == "update":
             access.group = group_of(op.attribute("by"))
-            access.used = bool(self.nest.users.get(op.results[0]))
+            access.used = any(self.nest.users.get(result) for result in op.results)
         elif op.kind == "compare_exchange":
             access.used = True
         self._add(access, loops, conditions)

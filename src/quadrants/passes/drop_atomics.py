@@ -10,9 +10,10 @@ from quadrants.passes.dependence import Space, independent
 from quadrants.passes.nest import Nest
 from quadrants.passes.summaries import Summaries
 
-__all__ = ["parallel_loops", "run"]
+__all__ = ["contested_updates", "parallel_loops", "run"]
 
 _MOST_PAIRS = 5_000
+_UPDATES = ("update", "update_loaded")
 
 
 def run(module: Module, context: PassContext) -> None:
@@ -24,7 +25,7 @@ def run(module: Module, context: PassContext) -> None:
     updates = {id(f): [op for op in walk(f.body) if op.kind == "update"] for f in functions}
     if not any(updates.values()):
         return
-    contested = _contested(module)
+    contested = contested_updates(module)
     for function in functions:
         for op in updates[id(function)]:
             if op not in contested and op.attribute("atomic", True) and context.permit():
@@ -44,7 +45,7 @@ def parallel_loops(block: Block) -> list[Op]:
     return found
 
 
-def _contested(module: Module) -> set[Op]:
+def contested_updates(module: Module) -> set[Op]:
     """The updates in which iterations of a parallel loop may meet."""
     kernel = module.kernel
     loops = parallel_loops(kernel.body)
@@ -60,7 +61,7 @@ def _contested(module: Module) -> set[Op]:
             for access in _meeting(same, space):
                 contested.update(access.origins)
     for name in summaries.recursive:
-        contested.update([op for op in walk(module.functions[name].body) if op.kind == "update"])
+        contested.update([op for op in walk(module.functions[name].body) if op.kind in _UPDATES])
     return contested
 
 

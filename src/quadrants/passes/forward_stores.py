@@ -12,7 +12,7 @@ from typing import NamedTuple
 from quadrants.ir.nodes import Block, Function, Module, Op, Value
 from quadrants.ir.types import ArrayType
 from quadrants.passes.context import PassContext
-from quadrants.passes.memory import Key, MemoryEffects, element_key, may_meet, memory_effects
+from quadrants.passes.memory import ARRAY_POSITION, Key, MemoryEffects, element_key, may_meet, memory_effects
 
 __all__ = ["forward_in", "run"]
 
@@ -156,7 +156,7 @@ class _Forwarder:
         return False
 
     def visit_update(self, op: Op, out: list[Op]) -> bool:
-        position = 2 if op.kind == "compare_exchange" else 1
+        position = ARRAY_POSITION[op.kind]
         self._forget(op.operands[position], element_key(op.operands[position + 1 :]), bool(op.attribute("wrap")))
         return False
 
@@ -197,6 +197,7 @@ _VISITORS = {
     "load": _Forwarder.visit_load,
     "store": _Forwarder.visit_store,
     "update": _Forwarder.visit_update,
+    "update_loaded": _Forwarder.visit_update,
     "compare_exchange": _Forwarder.visit_update,
     "call": _Forwarder.visit_call,
     "external": _Forwarder.visit_call,

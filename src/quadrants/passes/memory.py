@@ -28,7 +28,7 @@ __all__ = [
 
 Key = tuple[Value | int, ...]
 
-ARRAY_POSITION = {"load": 0, "store": 1, "update": 1, "compare_exchange": 2}
+ARRAY_POSITION = {"load": 0, "store": 1, "update": 1, "update_loaded": 2, "compare_exchange": 2}
 """Where the array stands among the operands of a memory operation; the indices follow it."""
 
 MATRIX_INDICES = {"extract": 1, "insert": 2}
@@ -40,6 +40,7 @@ _OTHERS = frozenset(
         "call",
         "external",
         "update",
+        "update_loaded",
         "compare_exchange",
         "check",
         "print",
@@ -193,8 +194,8 @@ class MemoryEffects:
             elif kind in _OTHERS:
                 if kind == "call" or kind == "external":
                     effects.add(self.call(op))
-                elif kind == "update" or kind == "compare_exchange":
-                    array = op.operands[1 if kind == "update" else 2]
+                elif kind in ARRAY_POSITION:
+                    array = op.operands[ARRAY_POSITION[kind]]
                     reads.add(array)
                     writes.add(array)
                 elif kind == "slot":

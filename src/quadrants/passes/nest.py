@@ -43,13 +43,14 @@ class Nest:
     `users`: (operation, operand position) for each use of a value; found when first asked for.
     """
 
-    __slots__ = ("_users", "counter", "function", "home", "parent")
+    __slots__ = ("_before_updates", "_users", "counter", "function", "home", "parent")
 
     def __init__(self, function: Function) -> None:
         self.function = function
         self.parent: dict[Op, Op | None] = {}
         self.home: dict[Value, Op | None] = dict.fromkeys(function.parameters)
         self.counter: dict[Value, tuple[Op, int]] = {}
+        self._before_updates: set[Value] | None = None
         self._users: dict[Value, list[tuple[Op, int]]] | None = None
         self._walk(function.body, None)
 
@@ -86,6 +87,14 @@ class Nest:
                     else:
                         users.append((op, position))
         return found
+
+    def only_before_updates(self, load: Op) -> bool:
+        """Whether a load serves only as what updates find before their values are computed."""
+        if self._before_updates is None:
+            self._before_updates = {op.operands[1] for op in self.parent if op.kind == "update_loaded"}
+        if load.results[0] not in self._before_updates:
+            return False
+        return all(op.kind == "update_loaded" and position == 1 for op, position in self.users[load.results[0]])
 
     def adopt(self, ops: list[Op], around: Op | None) -> None:
         """Takes in new operations without regions."""

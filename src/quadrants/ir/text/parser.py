@@ -275,7 +275,7 @@ def _slot(parser: _Parser, names: list[str]) -> Op:
 def _access(kind: str, values: int) -> _Form:
     def read(parser: _Parser, names: list[str]) -> Op:
         tokens = parser.tokens
-        by = {"by": tokens.take()} if kind == "update" else {}
+        by = {"by": tokens.take()} if kind in ("update", "update_loaded") else {}
         operands: list[Value] = []
         for _ in range(values):
             operands.append(parser.use(tokens.take()))
@@ -441,6 +441,7 @@ _FORMS: dict[str, _Form] = {
     "load": _access("load", 0),
     "store": _access("store", 1),
     "update": _access("update", 1),
+    "update_loaded": _access("update_loaded", 2),
     "compare_exchange": _access("compare_exchange", 2),
     "call": _call,
     "for": _for,

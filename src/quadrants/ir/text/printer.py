@@ -196,12 +196,13 @@ def _access(values: int) -> _Special:
     def write(printer: _Printer, op: Op, indent: str) -> bool:
         operands = op.operands
         by = op.attribute("by")
-        if len(operands) <= values or (op.kind == "update" and not isinstance(by, str)):
+        is_update = op.kind in ("update", "update_loaded")
+        if len(operands) <= values or (is_update and not isinstance(by, str)):
             return False
-        head = f"update {by} " if op.kind == "update" else f"{op.kind} "
+        head = f"{op.kind} {by} " if is_update else f"{op.kind} "
         if values:
             head += f"{printer.values(operands[:values])}, "
-        without = ("by",) if op.kind == "update" else ()
+        without = ("by",) if is_update else ()
         attributes = format_attributes(op.attributes, without) if op.attributes else ""
         place = f"{printer.value(operands[values])}[{printer.values(operands[values + 1 :])}]"
         printer.line(op, indent, f"{head}{place}{attributes}")
@@ -293,6 +294,7 @@ _SPECIAL: dict[str, _Special] = {
     "load": _access(0),
     "store": _access(1),
     "update": _access(1),
+    "update_loaded": _access(2),
     "compare_exchange": _access(2),
     "call": _call,
     "for": _for,
