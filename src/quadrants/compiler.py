@@ -8,7 +8,6 @@ runtime.loader              load the objects, resolve symbols    → address of 
 
 from __future__ import annotations
 
-import gc
 import time
 import types
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from quadrants import knobs
+from quadrants.collector import collector_off
 from quadrants.errors import QuadrantsSyntaxError
 from quadrants.frontend import protocol
 from quadrants.frontend.arguments import Argument
@@ -60,7 +60,7 @@ def compile_kernel(
     share memory; lanes: how many iterations run in lanes in loops that leave that to timing (0: the model's guess). Raises the compile errors of errors.py; nothing is left behind by a failed compile.
     """
     try:
-        with _collector_off(), deep_recursion():
+        with collector_off(), deep_recursion():
             return _compiled(function, arguments, options, live_numbers, wish, may_alias, lanes)
     except RecursionError:
         text = f"{function.__name__} or a function that it calls is nested too deeply"
@@ -137,15 +137,3 @@ def _timed(times: dict[str, float], what: str) -> Iterator[None]:
     start = time.perf_counter()
     yield
     times[what] = times.get(what, 0.0) + time.perf_counter() - start
-
-
-@contextmanager
-def _collector_off() -> Iterator[None]:
-    """Without the cyclic collector while compiling: it would walk the growing IR over and over."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()

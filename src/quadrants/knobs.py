@@ -5,17 +5,15 @@ has its default. `knobs.current` is the state that the whole package reads; it i
 process, changed in place by `qd.init` and `qd.reset`. This module imports nothing of the package.
 """
 
-# ruff: noqa: RUF009 - every default is a dataclass field made by one helper
 from __future__ import annotations
 
 import enum
 import os
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
 from typing import Any
 
-from quadrants.records import Record
+from quadrants.records import Field, MutableRecord, Record
 
 __all__ = ["INERT", "Arch", "Inert", "Options", "State", "current", "on_reset"]
 
@@ -39,8 +37,7 @@ class Arch(enum.IntEnum):
 
 
 def _option(default: Any, doc: str, factory: Callable[[], Any] | None = None) -> Any:
-    metadata = {"doc": doc}
-    return field(default_factory=factory, metadata=metadata) if factory else field(default=default, metadata=metadata)
+    return Field(factory or (lambda: default), doc)
 
 
 def hardware_threads() -> int:
@@ -56,8 +53,7 @@ def default_cache_directory() -> str:
     return os.path.join(root, "quadrants")
 
 
-@dataclass
-class Options:
+class Options(MutableRecord):
     """The options that do something. Types are checked when they are set."""
 
     arch: Arch | None = _option(None, "Target; None is the host's CPU. QD_ARCH wins over the keyword.")
@@ -212,7 +208,7 @@ def host_arch() -> Arch:
 def read_environment() -> dict[str, Any]:
     """The options that the environment sets, converted; ValueError names a variable that does not convert."""
     found: dict[str, Any] = {}
-    names = [entry.name for entry in fields(Options)] + list(INERT)
+    names = [*Options.fields(), *INERT]
     for name in names:
         text = os.environ.get(f"QD_{name.upper()}", "")
         if text:
@@ -231,15 +227,12 @@ class State(Options):
     an older epoch is gone. `inert` holds the accepted options without effect.
     """
 
-    initialised: bool
-    default_int: Any
-    default_float: Any
-    epoch: int
-    inert: dict[str, Any]
-
     def __init__(self) -> None:
         self.epoch = -1
-        self.inert = {}
+        self.initialised = False
+        self.inert: dict[str, Any] = {}
+        self.default_int: Any
+        self.default_float: Any
         self.restore({})
 
     def restore(self, settings: Mapping[str, Any]) -> None:
@@ -274,7 +267,7 @@ class State(Options):
         raise AttributeError(f"there is no option {name!r}")
 
 
-_OPTION_NAMES = frozenset(entry.name for entry in fields(Options))
+_OPTION_NAMES = frozenset(Options.fields())
 _CHOICES: dict[str, tuple[str, ...]] = {
     "log_level": ("trace", "debug", "info", "warn", "error", "critical", "off"),
     "offline_cache_cleaning_policy": ("lru", "fifo", "never", "version"),
@@ -316,7 +309,7 @@ def describe(name: str) -> str:
     """What option `name` does, or why it does nothing; KeyError if there is no such option."""
     if name in INERT:
         return f"Accepted without effect. {INERT[name].reason}"
-    return next(entry.metadata["doc"] for entry in fields(Options) if entry.name == name)
+    return Options.fields()[name].doc
 
 
 current = State()

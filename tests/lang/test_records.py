@@ -1,12 +1,13 @@
-"""Records behave as frozen dataclasses do."""
+"""Records behave as dataclasses do: frozen ones, and those that change."""
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
 
-from quadrants.records import Record
+from quadrants.records import MutableRecord, Record, dataclass_names, fresh, replace
 
 
 class Point(Record):
@@ -53,3 +54,31 @@ def test_equality_and_hashes() -> None:
 
 def test_the_text_of_a_record() -> None:
     assert repr(Named(1, name="a")) == "Named(x=1, y=2, name='a')"
+
+
+class Found(MutableRecord):
+    where: Point
+    names: list[str] = fresh(list[str])
+    count: int = 0
+
+
+def test_records_that_change() -> None:
+    one, two = Found(Point(1)), Found(Point(1))
+    one.names.append("a")
+    one.count += 1
+    assert (one.names, one.count, two.names, two.count) == (["a"], 1, [], 0)
+    assert one != two and two == Found(Point(1), [], 0) and Found(Point(1), names=["b"]).names == ["b"]
+    assert list(Found.fields()) == ["names"]
+    with pytest.raises(TypeError):
+        hash(one)
+
+
+def test_replacing_fields() -> None:
+    assert replace(Named(1, name="a"), y=5) == Named(1, 5, "a")
+    with pytest.raises(TypeError, match="Named"):
+        replace(Named(1), z=1)
+
+
+def test_fields_of_dataclasses() -> None:
+    assert dataclass_names(dataclasses.make_dataclass("Pair", ["left", "right"])) == ("left", "right")
+    assert dataclass_names(Point) is None and dataclass_names(tuple) is None

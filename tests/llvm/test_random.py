@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib.util
 import sys
 from pathlib import Path
@@ -14,6 +13,7 @@ from quadrants import knobs
 from quadrants.ir.interpret import interpret
 from quadrants.ir.text import print_module
 from quadrants.passes.driver import run_pipeline
+from quadrants.records import replace
 from quadrants.targets.llvm import optimise
 from quadrants.targets.llvm.x64 import target
 
@@ -51,7 +51,7 @@ def without_contraction(module, level: int):
 @pytest.mark.parametrize("part", range(4))
 def test_random_programs(compile_built, monkeypatch, part: int, level: int, opt_level: int) -> None:
     monkeypatch.setattr(target, "compile_module", lambda module, options: without_contraction(module, options.level))
-    options = dataclasses.replace(knobs.Options(), opt_level=opt_level, verify=True)
+    options = replace(knobs.Options(), opt_level=opt_level, verify=True)
     for seed in range(5 * part, 5 * part + 5):
         module = random_programs.random_module(seed)
         text = print_module(module)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 import quadrants as qd
 from quadrants.errors import QuadrantsUnsupportedError
+from quadrants.records import replace
 from quadrants.targets import table
 from quadrants.targets.llvm.x64 import target
 
@@ -35,12 +34,12 @@ def test_the_line_that_makes_the_value_is_named() -> None:
     with pytest.raises(QuadrantsUnsupportedError) as caught:
         qd.kernel(halve)(np.ones(4, np.float32))
     text = str(caught.value)
-    assert "test_refusals.py:18:13: the target x64 has no f16 on this machine\n    y = qd.cast(x[i], qd.f16)\n" in text
+    assert "test_refusals.py:17:13: the target x64 has no f16 on this machine\n    y = qd.cast(x[i], qd.f16)\n" in text
     assert "expected: one of u1, i8" in text and "help: use another type, or another target" in text
 
 
 def test_parameters_are_refused_at_the_kernel() -> None:
-    with pytest.raises(QuadrantsUnsupportedError, match=r"test_refusals.py:22:\d+: the target x64 has no f16"):
+    with pytest.raises(QuadrantsUnsupportedError, match=r"test_refusals.py:21:\d+: the target x64 has no f16"):
         qd.kernel(narrow)(np.ones(4, np.float16))
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from quadrants import knobs
@@ -13,6 +11,7 @@ from quadrants.ir.text import parse_module
 from quadrants.passes.context import PassContext
 from quadrants.passes.driver import Guilt, find_guilty, run_pipeline
 from quadrants.passes.pipeline import CONSTRAINTS, PIPELINE, STRETCHES, Constraint, Pass, check_pipeline
+from quadrants.records import replace
 
 TEXT = """quadrants-ir 1
 stage kernel

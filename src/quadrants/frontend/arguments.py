@@ -3,7 +3,6 @@ parts are read from the Python object."""
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 import types
 from collections.abc import Callable
@@ -15,6 +14,7 @@ from quadrants.errors import QuadrantsRuntimeTypeError
 from quadrants.frontend import protocol
 from quadrants.frontend.protocol import Annotation
 from quadrants.ir.types import ArrayType, ScalarType, Type, array_type, f64, i64, matrix_type, scalar_of_numpy, u1
+from quadrants.records import dataclass_names
 
 __all__ = ["Argument", "as_numpy", "describe_argument", "numpy_array_type"]
 
@@ -298,8 +298,8 @@ def _object(name: str, value: Any) -> Argument:
         return _value(matrix_type(scalar or (f64 if is_float else i64), shape), weak=scalar is None)
     if isinstance(value, tuple):
         return _sequence(value, [_any(name, item) for item in value], getattr(value, "_fields", ()))
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        names = tuple(field.name for field in dataclasses.fields(value))
+    names = dataclass_names(type(value))
+    if names is not None:
         return _sequence(value, [_member(f"{name}.{part}", getattr(value, part)) for part in names], names)
     if isinstance(value, (list, bytes, bytearray, dict, set, complex)):
         raise _refuse(name, value, "a number, an array (NumPy, torch, qd.field, qd.ndarray), a vector or a tuple")

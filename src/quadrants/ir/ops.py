@@ -8,13 +8,13 @@ conversions are explicit (`cast`, `splat`).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Union
 
 from quadrants.ir import evaluate as ev
 from quadrants.ir import rules
 from quadrants.ir.nodes import Value
 from quadrants.ir.types import Type
+from quadrants.records import Record
 
 if TYPE_CHECKING:
     from quadrants.ir.builder import Builder
@@ -32,8 +32,7 @@ Derivative = Union[
 Expansion = Union["Callable[[Builder, Value], Value]", "Callable[[Builder, Value, Value], Value]"]
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Record):
     """What the compiler knows of one operation.
 
     effects: 'pure' | 'reads' | 'writes' | 'atomic' | 'traps' | 'control'.

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from quadrants import knobs
+from quadrants.collector import collector_off
 from quadrants.errors import QuadrantsCompilationError, QuadrantsRuntimeError, QuadrantsSyntaxError
 from quadrants.frontend import protocol
 from quadrants.frontend.annotations import resolve_annotation
@@ -144,8 +145,9 @@ class Kernel(launch.NativeKernel):
                     if not overlap:
                         return program, False
             self._note_changed_numbers(programs)
-            program = self._compile(described, leaves, state, overlap)
-            self._let_tune(program, state)
+            with collector_off():  # also while the compiler is imported
+                program = self._compile(described, leaves, state, overlap)
+                self._let_tune(program, state)
             programs[:] = [known for known in programs if all(guard.holds() for guard in known.guards)]
             programs.append(program)
             return program, True

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from typing import Any
 
 from quadrants import knobs
 from quadrants.ir.nodes import Function, Location, Module
-from quadrants.records import Record
+from quadrants.records import MutableRecord, Record, fresh
 
 __all__ = ["Notice", "PassContext"]
 
@@ -22,8 +21,7 @@ class Notice(Record):
     locations: tuple[Location | None, ...] = ()
 
 
-@dataclass
-class PassContext:
+class PassContext(MutableRecord):
     """The surroundings of one run of the pipeline.
 
     `options` are the user's, `record` is the target's capability record (None where none is known yet). Passes append
@@ -37,21 +35,21 @@ class PassContext:
     0, is chosen where it is one of them.
     """
 
-    options: knobs.Options = field(default_factory=knobs.Options)
+    options: knobs.Options = fresh(knobs.Options)
     record: Any = None
-    notices: list[Notice] = field(default_factory=list[Notice])
-    counters: dict[str, int] = field(default_factory=dict[str, int])
-    times: dict[str, float] = field(default_factory=dict[str, float])
-    sizes: dict[str, int] = field(default_factory=dict[str, int])
-    executed: list[str] = field(default_factory=list[str])
+    notices: list[Notice] = fresh(list[Notice])
+    counters: dict[str, int] = fresh(dict[str, int])
+    times: dict[str, float] = fresh(dict[str, float])
+    sizes: dict[str, int] = fresh(dict[str, int])
+    executed: list[str] = fresh(list[str])
     count_ops: bool = False
     rewrite_limit: int | None = None
     memory_effects: Any = None
-    settled: dict[str, Counter[str]] = field(default_factory=dict[str, "Counter[str]"])
-    unsettled: dict[str, bool] = field(default_factory=dict[str, bool])
-    narrow: set[str] = field(default_factory=set[str])
+    settled: dict[str, Counter[str]] = fresh(dict[str, "Counter[str]"])
+    unsettled: dict[str, bool] = fresh(dict[str, bool])
+    narrow: set[str] = fresh(set[str])
     focus: Function | None = None
-    lane_options: set[int] = field(default_factory=set[int])
+    lane_options: set[int] = fresh(set[int])
     lanes_to_try: int = 0
     dump: Callable[[str, str], None] | None = None
 

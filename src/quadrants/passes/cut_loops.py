@@ -7,8 +7,6 @@ are plain streams of memory, and vector lanes run them; the few iterations at th
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Block, Function, Module, Op, Value
 from quadrants.ir.types import ScalarType, i64, u1
@@ -21,6 +19,7 @@ from quadrants.passes.memory import ARRAY_POSITION
 from quadrants.passes.nest import Nest, counters, highs, inits, lows
 from quadrants.passes.rewrite import computed_from
 from quadrants.passes.structure import count_ops, loop_jumps
+from quadrants.records import MutableRecord, fresh
 
 __all__ = ["run"]
 
@@ -49,15 +48,14 @@ def _has_work(block: Block, in_loop: bool) -> bool:
     return False
 
 
-@dataclass
-class _Borders:
+class _Borders(MutableRecord):
     """Where the middle of a loop begins and ends: after `low` from zero and `later` from the loop's start, before
     `sooner` from the loop's end and before each value of `ends`."""
 
     low: int = 0
     later: int = 0
     sooner: int = 0
-    ends: list[tuple[Value, int]] = field(default_factory=list[tuple[Value, int]])
+    ends: list[tuple[Value, int]] = fresh(list[tuple[Value, int]])
 
     def __bool__(self) -> bool:
         return bool(self.low or self.later or self.sooner or self.ends)

@@ -11,8 +11,6 @@ is not copied.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Block, Module, Op, Value, walk
 from quadrants.ir.types import ArrayType, MatrixType, ScalarType, array_type, scalar_of
@@ -26,6 +24,7 @@ from quadrants.passes.index_accesses import IndexAccess, IndexAccesses, Signatur
 from quadrants.passes.iteration_order import take_in_order_of
 from quadrants.passes.memory import memory_effects
 from quadrants.passes.nest import Nest, highs, lows
+from quadrants.records import MutableRecord, fresh
 
 __all__ = ["PADDING", "run"]
 
@@ -38,15 +37,14 @@ _TIMES = 2
 _MANY_LOOKS = 16
 
 
-@dataclass
-class _Copy:
+class _Copy(MutableRecord):
     """What is copied of one array, and for which accesses: each component has a row of the temporary array. `is_plain`:
     the elements are those that the index array names."""
 
     array: Value
     is_plain: bool
-    accesses: list[IndexAccess] = field(default_factory=list["IndexAccess"])
-    rows: dict[tuple[int, ...], int] = field(default_factory=dict[tuple[int, ...], int])
+    accesses: list[IndexAccess] = fresh(list[IndexAccess])
+    rows: dict[tuple[int, ...], int] = fresh(dict[tuple[int, ...], int])
 
 
 def run(module: Module, context: PassContext) -> None:

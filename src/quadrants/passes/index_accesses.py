@@ -4,8 +4,6 @@ iterations share the ranges of the index array that they look at.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from quadrants.ir.nodes import Op, Value, walk
 from quadrants.ir.types import ArrayType, MatrixType, ScalarType, Type, i32, i64, scalar_of
 from quadrants.passes.affine import ONE, Form, Forms
@@ -14,6 +12,7 @@ from quadrants.passes.fold import number_of
 from quadrants.passes.memory import MemoryEffects
 from quadrants.passes.nest import Nest, highs, lows
 from quadrants.passes.rewrite import computed_from
+from quadrants.records import MutableRecord
 
 __all__ = ["IndexAccess", "IndexAccesses", "Signature", "components_of", "is_plain", "static_sizes"]
 
@@ -24,8 +23,7 @@ _SHORT = 8
 Signature = tuple[object, ...]
 
 
-@dataclass
-class IndexAccess:
+class IndexAccess(MutableRecord):
     """A load `array[index(order[place])]`: the load of the index, what computes the index from it, the components."""
 
     op: Op

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 from quadrants.errors import QuadrantsCompilationError
@@ -17,6 +16,7 @@ from quadrants.passes.lanes import SUPPORTED
 from quadrants.passes.ranges import Ranges
 from quadrants.passes.structure import callee_of
 from quadrants.passes.uniformity import Uniformity
+from quadrants.records import Record, replace
 
 __all__ = ["Choice", "asked_lanes", "choose", "row_choice"]
 
@@ -46,8 +46,7 @@ _HINT_UNDECIDED = "if no two iterations meet, qd.loop_config(vectorize=True) in 
 _HINT_UNASKED = "qd.loop_config(vectorize=8) in front of it asks for lanes all the same"
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(Record):
     """How many lanes, and why; `is_refusal` where lanes would have paid but are not possible. `options`: other numbers that
     might be faster, which the model cannot tell; empty where they would give other bits. `hint`: what the user can do."""
 

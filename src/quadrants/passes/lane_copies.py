@@ -7,8 +7,6 @@ reads or writes those elements while it runs, and what it has not changed may be
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 from quadrants.ir.nodes import Block, Function, Op, Value
 from quadrants.ir.ops import OPS
 from quadrants.ir.types import ArrayType, scalar_of
@@ -17,6 +15,7 @@ from quadrants.passes.context import PassContext
 from quadrants.passes.dependence import never_negative
 from quadrants.passes.nest import Nest
 from quadrants.passes.ranges import Ranges
+from quadrants.records import Record, replace
 
 __all__ = ["CAPACITY", "Copy", "find_copies"]
 
@@ -31,8 +30,7 @@ _UNKNOWN_TRIPS = 8
 _PIECE_BYTES = 16
 
 
-@dataclass(frozen=True)
-class Copy:
+class Copy(Record):
     """One array: lanes count its axis `axis`. Of each other axis the elements from `lows` on are copied, so many as
     `sizes` says (None: all that there are). `triangle`: of the last axis only those up to the diagonal ("lower") or from
     it on ("upper") are reached, for each element of the axis `triangle_axis`."""
@@ -68,8 +66,7 @@ class Copy:
         return None not in self.sizes
 
 
-@dataclass
-class _Access:
+class _Access(Record):
     """An access within the loop: the indices, the loops around it, whether every iteration makes it."""
 
     op: Op

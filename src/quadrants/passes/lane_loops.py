@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 
 from quadrants.ir.nodes import Block, Op, Value
 from quadrants.ir.types import Type, i64, lane_type, lanes_of, scalar_of, u1
 from quadrants.passes.lane_memory import LaneMemory
+from quadrants.records import MutableRecord, fresh
 
 __all__ = ["Frame", "LaneLoops"]
 
 Edges = list[tuple["Value | None", list[Value]]]
 
 
-@dataclass
-class Frame:
+class Frame(MutableRecord):
     """A loop around the code at hand. Of a diverging loop the jumps are noted, with the mask of the lanes that jump and
     the values that they take along; other loops keep their jumps."""
 
     diverges: bool
     arguments: Sequence[Value]
-    continues: Edges = field(default_factory=list[tuple["Value | None", list[Value]]])
-    breaks: Edges = field(default_factory=list[tuple["Value | None", list[Value]]])
+    continues: Edges = fresh(list[tuple["Value | None", list[Value]]])
+    breaks: Edges = fresh(list[tuple["Value | None", list[Value]]])
 
 
 class LaneLoops(LaneMemory):

@@ -4,17 +4,15 @@ number a lane, or as numbers that grow evenly from lane to lane.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Op, Value
 from quadrants.ir.types import ScalarType, i32, i64, lane_type, scalar_of, u1
+from quadrants.records import Record
 
 __all__ = ["LaneValues", "Linear"]
 
 
-@dataclass(frozen=True)
-class Linear:
+class Linear(Record):
     """Lane k holds base + k * step. `weak`: only where no lane wraps around the type's range, and a lane that does
     wrap is no index of memory: good as an index, but not for more arithmetic."""
 

@@ -6,13 +6,12 @@ do not overlap unless the function's attribute `may_alias` says so; slots are pr
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from quadrants.ir.nodes import Block, Function, Module, Op, Value
 from quadrants.ir.types import ArrayType
 from quadrants.passes.context import PassContext
 from quadrants.passes.fold import number_of
 from quadrants.passes.structure import callee_of
+from quadrants.records import MutableRecord, fresh
 
 __all__ = [
     "ARRAY_POSITION",
@@ -92,13 +91,12 @@ def _base_and_offset(index: Value | int) -> tuple[Value | None, int]:
     return index, 0
 
 
-@dataclass
-class Effects:
+class Effects(MutableRecord):
     """What a piece of code does beyond its results: array values that it reads and writes (an update is both), whether
     it prints or checks, whether it returns, jumps to or out of a loop around it, and whether it has slots."""
 
-    reads: set[Value] = field(default_factory=set[Value])
-    writes: set[Value] = field(default_factory=set[Value])
+    reads: set[Value] = fresh(set[Value])
+    writes: set[Value] = fresh(set[Value])
     other: bool = False
     returns: bool = False
     jumps: bool = False

@@ -6,7 +6,6 @@ machine do meanwhile; the challenger takes over only if it is clearly faster by 
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable, Hashable, Iterable
 from typing import Generic, TypeVar
 
@@ -82,7 +81,7 @@ class Contest(Generic[Label]):
         (challenger,) = [label for label in self._sides if label != self.champion]
         old, new = self._sides[self.champion][1:], self._sides[challenger][1:]
         is_faster = min(new) < self._part * min(old)
-        if is_faster and statistics.median(new) < (self._part + _MORE) * statistics.median(old):
+        if is_faster and _median(new) < (self._part + _MORE) * _median(old):
             self.champion = challenger
             following = self._follow(challenger) if self._follow is not None else ()
             self._waiting[:0] = [label for label in following if label not in self.times]
@@ -90,3 +89,10 @@ class Contest(Generic[Label]):
 
     def _next_duel(self) -> None:
         self._sides = {self.champion: [], self._waiting.pop(0): []} if self._waiting else {}
+
+
+def _median(times: list[float]) -> float:
+    """The median, without the import of `statistics`, which takes a first compile 3 ms."""
+    ordered = sorted(times)
+    middle = len(ordered) // 2
+    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2

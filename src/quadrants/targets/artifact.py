@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ import numpy as np
 from quadrants.digest import blake2b
 from quadrants.ir.formatting import format_message, format_print
 from quadrants.ir.nodes import Location
-from quadrants.records import Record
+from quadrants.records import Record, fresh
 
 __all__ = ["Artifact", "Message", "PrintFormat", "content_id", "decode_prints"]
 
@@ -75,8 +74,7 @@ def decode_prints(records: bytes, formats: dict[int, PrintFormat]) -> list[str]:
     return texts
 
 
-@dataclass(frozen=True)
-class Artifact:
+class Artifact(Record):
     """A compiled kernel.
 
     objects: (name, bytes) of relocatable objects; each name is one of its symbols and a hash of its content, so that
@@ -89,8 +87,8 @@ class Artifact:
     objects: tuple[tuple[str, bytes], ...]
     entry: str
     externals: tuple[str, ...]
-    messages: dict[int, Message] = field(default_factory=dict)
-    prints: dict[int, PrintFormat] = field(default_factory=dict)
+    messages: dict[int, Message] = fresh(dict[int, Message])
+    prints: dict[int, PrintFormat] = fresh(dict[int, PrintFormat])
     texts: tuple[str, ...] = ()
 
     @property

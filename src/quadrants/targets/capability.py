@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from quadrants.ir.types import ScalarType
+from quadrants.records import Record
 
 __all__ = ["CapabilityRecord"]
 
 
-@dataclass(frozen=True)
-class CapabilityRecord:
+class CapabilityRecord(Record):
     """The properties of one target as the passes and the emitters see it.
 
     name: the target's folder name; version: a text that differs whenever code for one may not run on the other

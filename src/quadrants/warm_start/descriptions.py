@@ -7,7 +7,6 @@ compiled code relies on inside of them are facts of their own.
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 import sys
 import types
@@ -21,6 +20,7 @@ from quadrants.frontend import protocol
 from quadrants.frontend.arguments import as_numpy
 from quadrants.frontend.guards import ABSENT
 from quadrants.ir.types import ScalarType
+from quadrants.records import dataclass_names
 from quadrants.runtime.fingerprint import code_fingerprint
 
 __all__ = ["PLAIN", "Describer", "Unstable", "children"]
@@ -135,8 +135,8 @@ class Describer:
     def _inside(self, value: Any) -> Any:
         """An object that Python has compared or counted: by its fields, or by identity where it has no operators."""
         kind = type(value)
-        if dataclasses.is_dataclass(kind):
-            names = [field.name for field in dataclasses.fields(kind)]
+        names = dataclass_names(kind)
+        if names is not None:
             return "dataclass", self._class(kind), tuple([self.describe(getattr(value, name), True) for name in names])
         for base in kind.__mro__[:-1]:
             if any(name in base.__dict__ for name in _OPERATORS):

@@ -5,10 +5,9 @@ Lanes that are off read from a constant and write to scratch memory of their own
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from quadrants.ir.nodes import Op, Value
 from quadrants.ir.types import LaneType, ScalarType, i64, lane_type, lanes_of, scalar_of
+from quadrants.records import MutableRecord
 from quadrants.targets.llvm.arrays import from_memory, to_memory
 from quadrants.targets.llvm.emit_lanes import combine_lanes, extract, fenced, insert, splat
 from quadrants.targets.llvm.emit_memory import HANDLERS as SCALAR
@@ -21,8 +20,7 @@ __all__ = ["HANDLERS"]
 _STRIDED = ("A", "S")
 
 
-@dataclass
-class _Places:
+class _Places(MutableRecord):
     """Where the lanes' elements are: `base` for lane 0 and `stride` elements on for each lane after it (a number, or a
     name), or a vector of pointers."""
 

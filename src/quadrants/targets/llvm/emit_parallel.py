@@ -7,11 +7,11 @@ block of 64-bit words on the entry's stack. No division runs per element, and on
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from quadrants.errors import QuadrantsInternalError
 from quadrants.ir.nodes import Block, Op, Value, walk
 from quadrants.ir.types import ArrayType, ScalarType, f64, lanes_of
+from quadrants.records import Record
 from quadrants.targets.artifact import Message
 from quadrants.targets.llvm.arrays import store_word, word_address
 from quadrants.targets.llvm.emit_arithmetic import combine
@@ -29,8 +29,7 @@ _SCATTER_KINDS = {"f32": 0, "f64": 1, "i32": 2, "u32": 2, "i64": 3, "u64": 3}
 _UNKNOWN_TRIPS = 8
 
 
-@dataclass
-class _Captures:
+class _Captures(Record):
     """Which 64-bit words the tasks of a loop find in their captures; `partials` and `failed` are -1 where not needed."""
 
     values: dict[Value, int]

@@ -7,11 +7,11 @@ reserved as soon as something asks for it, and the body, where operations appear
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from quadrants.errors import QuadrantsInternalError
 from quadrants.ir.nodes import Op, Value
 from quadrants.ir.types import ArrayType, LaneType, ScalarType, Type, scalar_of
+from quadrants.records import MutableRecord, Record, fresh
 from quadrants.targets.artifact import Message, PrintFormat
 from quadrants.targets.capability import CapabilityRecord
 from quadrants.targets.llvm.arrays import ArrayAccess
@@ -23,18 +23,17 @@ __all__ = ["Loop", "Program", "Unit", "Writer", "value_type"]
 EMPTY, SIZE_RANGE = 0, 1  # metadata that every unit has
 
 
-@dataclass
-class Program:
+class Program(MutableRecord):
     """Facts of the whole module that the functions' texts depend on."""
 
     record: CapabilityRecord
     define_attributes: str = ""
-    symbols: dict[str, str] = field(default_factory=dict)
-    attributes: dict[str, str] = field(default_factory=dict)
-    effects: dict[str, str] = field(default_factory=dict)
-    conventions: dict[str, str] = field(default_factory=dict)
-    may_fail: set[str] = field(default_factory=set)
-    may_alias: set[str] = field(default_factory=set)
+    symbols: dict[str, str] = fresh(dict[str, str])
+    attributes: dict[str, str] = fresh(dict[str, str])
+    effects: dict[str, str] = fresh(dict[str, str])
+    conventions: dict[str, str] = fresh(dict[str, str])
+    may_fail: set[str] = fresh(set[str])
+    may_alias: set[str] = fresh(set[str])
 
     def convention(self, name: str) -> str:
         """The word before the result type in `define`, `declare` and `call` of one of the program's functions."""
@@ -98,8 +97,7 @@ class Loop:
         self.break_edges: list[tuple[str, list[str]]] = []
 
 
-@dataclass(frozen=True)
-class AliasScope:
+class AliasScope(Record):
     """What the accesses through one array, or one part of the array `whole`, do not overlap; `annotations` say it."""
 
     annotations: str
