@@ -62,9 +62,12 @@ def commute(first: Access, second: Access) -> bool:
 
 
 def relation(first: Access, second: Access, space: Space, strict: bool = False) -> str:
-    """How two accesses to one array, in different iterations of a loop, depend on one another; `strict`: whether only
-    independence is asked for, then what is CERTAIN may be UNDECIDED."""
-    if commute(first, second) or independent(first, second, space):
+    """How two accesses to one array, in different iterations of a loop, depend on one another; `strict`: the loop runs in
+    order in meaning, and only independence is asked for: what is CERTAIN may be UNDECIDED.
+
+    Law: what updates tell of the elements before them, and which exchange is the last one, shows the order."""
+    shows_order = strict and (first.used or second.used or first.group == "exchange")
+    if (commute(first, second) and not shows_order) or independent(first, second, space):
         return FINE
     if strict or first.used or second.used:
         return UNDECIDED

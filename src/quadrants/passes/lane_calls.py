@@ -69,7 +69,7 @@ class LaneCalls(LaneLoops):
         if operand in self.facts.slots:
             return Passed("s"), values.scalar(operand)
         linear = values.linear.get(operand)
-        if linear is not None and steps:
+        if linear is not None and steps and linear.narrow is None:
             return Passed("l", linear.step, linear.weak), linear.base
         if operand in self.facts.varying:
             return Passed("v"), values.wide(operand)

@@ -13,12 +13,14 @@ __all__ = ["LaneValues", "Linear"]
 
 
 class Linear(Record):
-    """Lane k holds base + k * step. `weak`: only where no lane wraps around the type's range, and a lane that does
-    wrap is no index of memory: good as an index, but not for more arithmetic."""
+    """Lane k holds base + k * step. `weak`: only where no lane wraps around the range of 32 bits, and a lane that does
+    wrap is no index of memory: good as an index, but neither for more arithmetic nor as lanes. Where it has 64 bits, it
+    extends `narrow`, whose lanes wrap as they should."""
 
     base: Value
     step: int
     weak: bool = False
+    narrow: Value | None = None
 
 
 class LaneValues:
@@ -74,10 +76,13 @@ class LaneValues:
             found = scope.get(value)
             if found is not None:
                 return found
-        if value in self.linear:
-            made = self._spread(self.linear[value])
-        else:
+        linear = self.linear.get(value)
+        if linear is None:
             made = self.broadcast(self.scalar(value))
+        elif linear.narrow is not None:
+            made = self.builder.cast(self.wide(linear.narrow), scalar_of(value.type))
+        else:
+            made = self._spread(linear)
         self._wide[-1][value] = made
         return made
 
@@ -127,10 +132,14 @@ class LaneValues:
         return self._sum(op, known, weak) if kind in ("add", "sub") else self._scaled(op, known, weak)
 
     def _cast(self, op: Op, form: Linear | None) -> Linear | None:
+        """Law: lanes that are less than 2**31 apart and wrap around are below zero, where no memory is."""
         source, target = op.operands[0].type, op.results[0].type
         if form is None or (target is i32 and not op.attribute("exact")) or source not in (i32, i64):
             return None
-        return Linear(self._scalar_op(op, (form.base,)), form.step, form.weak)
+        if form.weak and target is i64 and abs(form.step) * (self.lanes - 1) >= 1 << 31:
+            return None
+        narrow = (form.narrow or op.operands[0]) if form.weak and target is i64 else None
+        return Linear(self._scalar_op(op, (form.base,)), form.step, form.weak, narrow)
 
     def _scalar_op(self, op: Op, operands: tuple[Value, ...]) -> Value:
         return self.builder.emit(op.kind, *operands, **(op.attributes or {}))
