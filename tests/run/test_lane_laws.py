@@ -116,3 +116,23 @@ def numbered_under_a_condition(counts, out, x):
 def test_a_loop_under_a_condition_shows_its_order() -> None:
     x = np.ones((4, 50))
     check(numbered_under_a_condition, lambda: [np.zeros(5, np.int64), np.zeros((5, 50000), np.int64), x.copy()])
+
+
+def greatest_from(x, first, out):
+    for i in range(len(out)):
+        best = out[i]
+        for k in range(first[i], first[i] + i % 25):
+            if 2 * x[k] > best:
+                best = 2 * x[k]
+        out[i] = best
+
+
+def test_a_start_that_is_nan_stays_where_nothing_is_greater() -> None:
+    def arguments() -> list[Any]:
+        x = np.random.default_rng(2).standard_normal(200)
+        x[::7] = np.nan
+        out = np.zeros(40)
+        out[::3], out[1], out[2] = np.nan, np.inf, -np.inf
+        return [x, 3 * np.arange(40), out]
+
+    check(greatest_from, arguments)

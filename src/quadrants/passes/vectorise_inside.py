@@ -143,6 +143,8 @@ class _Rewriter:
     def _give(self, builder: Builder, chain: Chain, init: Value, wide: Value, narrow: Value) -> None:
         """Makes `narrow` what a reduction's start and all lanes come to."""
         total = combined(builder, chain.combiner, init, wide)
+        if chain.keeps_nan:
+            total = builder.select(builder.is_nan(init), init, total)
         last = total.owner
         assert isinstance(last, Op)
         narrow.owner = last
