@@ -29,6 +29,7 @@ class Arch(enum.IntEnum):
     amdgpu = 5
     python = 6
     reference = 7
+    simulated = 8
 
     def __str__(self) -> str:
         return f"Arch.{self.name}"

@@ -1,6 +1,7 @@
 """Golden files: IR text in, passes, IR text out.
 
-A file `*.qir` begins with the line `// passes: name, name` (and `// vectors: bits` where the target has some), goes on with a module, and after a line `// ---` shows what
+A file `*.qir` begins with the line `// passes: name, name` (and `// vectors: bits` where the target has some, `// launches` where its host
+launches loops), goes on with a module, and after a line `// ---` shows what
 the passes make of it. `pytest --bless` writes what they make into the files. Names are those of modules in
 `quadrants.passes`. The module is verified before the first pass and after each one.
 """
@@ -20,6 +21,7 @@ from quadrants.targets.capability import CapabilityRecord
 FILES = sorted(Path(__file__).parent.glob("**/*.qir"))
 DIRECTIVE = "// passes:"
 VECTORS = "// vectors:"
+LAUNCHES = "// launches"
 SEPARATOR = "// ---\n"
 
 
@@ -36,6 +38,8 @@ def record_of(text: str) -> CapabilityRecord | None:
         if line.startswith(VECTORS):
             bits = int(line.removeprefix(VECTORS))
             return CapabilityRecord("golden", "1", frozenset(), vector_bits=bits, maximum_vector_bits=bits)
+        if line == LAUNCHES:
+            return CapabilityRecord("golden", "1", frozenset(), launches=True)
     return None
 
 

@@ -10,7 +10,9 @@ import quadrants as qd
 from quadrants.evidence.programs import TargetExecutor
 
 EXECUTORS = [
-    TargetExecutor(f"{arch}-O{level}", arch, opt_level=level) for arch in ("reference", "x64") for level in (0, 1)
+    TargetExecutor(f"{arch}-O{level}", arch, opt_level=level)
+    for arch in ("reference", "simulated", "x64")
+    for level in (0, 1)
 ]
 
 

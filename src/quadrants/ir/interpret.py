@@ -13,8 +13,9 @@ from __future__ import annotations
 import inspect
 import itertools
 import sys
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -31,7 +32,7 @@ from quadrants.ir.races import RaceFinder
 from quadrants.ir.types import ArrayType, MatrixType, ScalarType, Type, scalar_of, shape_of
 from quadrants.recursion import deep_recursion
 
-__all__ = ["identity_of", "interpret", "prepare"]
+__all__ = ["FOR", "Environment", "Host", "Step", "identity_of", "interpret", "prepare"]
 
 Environment = dict[Value, Any]
 Signal = tuple[int, tuple[Any, ...]]
@@ -56,11 +57,22 @@ def interpret(
     return prepare(module, debug=debug, output=output)(arguments)
 
 
+class Host(Protocol):
+    """Memory that is not the interpreter's, where it runs a kernel for the host of a device."""
+
+    steps: Mapping[str, Callable[[Any, Op], Step]]
+    """Kinds of operations that mean something else there."""
+
+    def running(self, bound: list[Any]) -> AbstractContextManager[list[Any]]:
+        """Around a run: the arguments with arrays in that memory; behind it they are back in the caller's."""
+        ...
+
+
 def prepare(
-    module: Module, *, debug: bool = False, output: Callable[[str], None] | None = None
+    module: Module, *, debug: bool = False, output: Callable[[str], None] | None = None, host: Host | None = None
 ) -> Callable[[list[Any]], tuple[Any, ...]]:
     """`interpret` in two steps: the function given runs the kernel on its arguments, as often as wanted."""
-    program = _Program(module, debug, output or _to_standard_output)
+    program = _Program(module, debug, output or _to_standard_output, host.steps if host is not None else {})
     kernel = module.kernel
     whole = kernel.attributes.get("unlowered_parameters")
     whole_results = kernel.attributes.get("unlowered_results")
@@ -73,7 +85,11 @@ def prepare(
         if whole is not None:
             bound = list(_flat(bound, types))
         with np.errstate(all="ignore"), deep_recursion():
-            results = program.call(kernel.name, bound)
+            if host is None:
+                results = program.call(kernel.name, bound)
+            else:
+                with host.running(bound) as placed:
+                    results = program.call(kernel.name, placed)
         return results if whole_results is None else _joined(results, whole_results)
 
     return run
@@ -148,8 +164,15 @@ def _joined(results: tuple[Any, ...], types: tuple[Type, ...]) -> tuple[Any, ...
 class _Program:
     """The closures of a module, made function by function when first called."""
 
-    def __init__(self, module: Module, debug: bool, output: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        module: Module,
+        debug: bool,
+        output: Callable[[str], None],
+        steps: Mapping[str, Callable[[Any, Op], Step]],
+    ) -> None:
         self.module = module
+        self.special = {**_SPECIAL, **steps} if steps else _SPECIAL
         self.debug = debug
         self.output = output
         names = module.kernel.attributes.get("parameter_names") or ()
@@ -181,7 +204,7 @@ class _Program:
         return run
 
     def op(self, op: Op) -> Step:
-        special = _SPECIAL.get(op.kind)
+        special = self.special.get(op.kind)
         if special is not None:
             return special(self, op)
         return _evaluated(self, op, OPS[op.kind])
@@ -464,6 +487,10 @@ def _for(program: _Program, op: Op) -> Step:
         return None
 
     return run
+
+
+FOR = _for
+"""What a `for` means here: for hosts that run loops in order."""
 
 
 def identity_of(combiner: str, type_: Type) -> Any:

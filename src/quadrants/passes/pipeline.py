@@ -29,6 +29,7 @@ from quadrants.passes import (
     lower_matrices,
     mark_aliases,
     mark_rows,
+    offload,
     order_atomics,
     parallelise,
     privatise,
@@ -38,6 +39,7 @@ from quadrants.passes import (
     settle_updates,
     simplify,
     sink_slots,
+    split_reductions,
     straighten,
     tile,
     unroll,
@@ -221,6 +223,14 @@ PIPELINE: tuple[Pass, ...] = (
         keeps_effects=True,
     ),
     Pass("vectorise", vectorise.run, "lowered", "iterations that part, or reach apart, run in vector lanes"),
+    Pass(
+        "split_reductions",
+        split_reductions.run,
+        "lowered",
+        "what is launched on a device gives no values back",
+        required=True,
+    ),
+    Pass("offload", offload.run, "lowered", "the host launches what touches memory", required=True),
 )
 STRETCHES: tuple[tuple[str, ...], ...] = (
     ("simplify", "cse", "forward_stores", "dead_code", "sink_slots", "inductions"),
@@ -311,6 +321,8 @@ CONSTRAINTS: tuple[Constraint, ...] = (
     Constraint("contract", "vectorise", "lanes round as single iterations do"),
     Constraint("vectorise_inside", "contract", "lanes of all kinds are fused"),
     Constraint("expand_functions", "contract", "polynomials are sums of products"),
+    Constraint("vectorise", "split_reductions", "what stays in the host's loops is settled"),
+    Constraint("split_reductions", "offload", "partials are combined on the device, too"),
     Constraint("dead_code2", "vectorise", "what nothing uses would be masked, too"),
 )
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from quadrants.ir.nodes import Block, Function, Module, Op
+from quadrants.ir.nodes import Block, Function, Module, Op, Value
 from quadrants.passes.context import PassContext
 
-__all__ = ["callee_of", "calls", "count_ops", "functions_to_do", "loop_jumps", "returns", "settle"]
+__all__ = ["callee_of", "calls", "count_ops", "free_values", "functions_to_do", "loop_jumps", "returns", "settle"]
 
 
 def loop_jumps(block: Block) -> list[Op]:
@@ -99,3 +99,23 @@ def _is_unsettled(function: Function, context: PassContext) -> bool:
         changed = name in context.narrow or context.settled.get(name) != _shape(function.body)
         found = context.unsettled[name] = changed
     return found
+
+
+def free_values(op: Op) -> list[Value]:
+    """The values that an operation's regions use and that are defined outside it, but constants and array sizes."""
+    defined: set[Value] = set()
+    free: dict[Value, None] = {}
+
+    def scan(block: Block) -> None:
+        defined.update(block.arguments)
+        for inner in block.ops:
+            for operand in inner.operands:
+                if operand not in defined:
+                    free[operand] = None
+            for region in inner.regions:
+                scan(region)
+            defined.update(inner.results)
+
+    for region in op.regions:
+        scan(region)
+    return list(free)

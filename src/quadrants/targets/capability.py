@@ -24,6 +24,7 @@ class CapabilityRecord(Record):
     mask_registers: whether truth values of lanes have registers of their own; else they are vectors of numbers.
     fused_multiply_add: whether `fma` is one instruction, rounded once.
     threads: whether parallel loops run on the threads of a pool in the caller's process.
+    launches: whether the host launches parallel loops on a device with memory of its own (passes/offload.py).
     subgroup_sizes: sizes of a subgroup in hardware (() where lanes are the compiler's).
     calls_c: whether kernels can call functions of C in the caller's process.
     functions: rows of the op table, elementary functions of floats, that the target computes itself; others are written
@@ -47,6 +48,7 @@ class CapabilityRecord(Record):
     mask_registers: bool = False
     fused_multiply_add: bool = True
     threads: bool = True
+    launches: bool = False
     subgroup_sizes: tuple[int, ...] = ()
     shared_memory_bytes: int = 0
     calls_c: bool = False

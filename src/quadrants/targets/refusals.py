@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import linecache
 from collections.abc import Iterator
 
-from quadrants.errors import QuadrantsUnsupportedError, SourceLocation
+from quadrants.errors import QuadrantsUnsupportedError
 from quadrants.ir.nodes import Function, Location, Module, walk
 from quadrants.ir.types import Type, scalar_of, scalar_types
+from quadrants.passes.places import shown
 from quadrants.targets.capability import CapabilityRecord
 
 __all__ = ["refuse"]
@@ -24,7 +24,7 @@ def refuse(module: Module, record: CapabilityRecord) -> None:
         for type_, location in _values(function):
             if scalar_of(type_).name in missing:
                 raise QuadrantsUnsupportedError.at(
-                    _shown(location),
+                    shown(location),
                     f"the target {record.name} has no {scalar_of(type_)} on this machine",
                     found=str(type_),
                     expected=f"one of {', '.join(scalar.name for scalar in scalar_types if record.has_dtype(scalar))}",
@@ -39,7 +39,7 @@ def _refuse_functions_of_c(module: Module, record: CapabilityRecord) -> None:
                 targets = op.attribute("targets")
                 if not record.calls_c or (targets and record.name not in targets):
                     raise QuadrantsUnsupportedError.at(
-                        _shown(op.location),
+                        shown(op.location),
                         f"the target {record.name} cannot call the C function {op.attribute('symbol')}",
                         expected=f"one of {', '.join(targets)}" if targets else "a CPU",
                         hint="write it as a Python function, or use another target: qd.init(arch=…)",
@@ -53,10 +53,3 @@ def _values(function: Function) -> Iterator[tuple[Type, Location | None]]:
     for op in walk(function.body):
         for result in op.results:
             yield result.type, op.location
-
-
-def _shown(location: Location | None) -> SourceLocation | None:
-    if location is None:
-        return None
-    text = linecache.getline(location.file, location.line)
-    return SourceLocation(location.file, location.line, location.column, location.end_column or None, text)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quadrants.ir.nodes import Block, Function, Op, Value
+from quadrants.ir.nodes import Block, Function, Value
 from quadrants.ir.types import ArrayType, Type
 from quadrants.targets.frame import Frame, descriptor_bytes
 from quadrants.targets.llvm.arrays import from_memory, to_memory
@@ -176,23 +176,3 @@ def write_function(unit: Unit, function: Function, symbol: str) -> None:
     header = writer.header(symbol)
     _write_body(writer, function.body)
     writer.finish(header)
-
-
-def free_values(op: Op) -> list[Value]:
-    """The values that an operation's regions use and that are defined outside it, but constants and array sizes."""
-    defined: set[Value] = set()
-    free: dict[Value, None] = {}
-
-    def scan(block: Block) -> None:
-        defined.update(block.arguments)
-        for inner in block.ops:
-            for operand in inner.operands:
-                if operand not in defined:
-                    free[operand] = None
-            for region in inner.regions:
-                scan(region)
-            defined.update(inner.results)
-
-    for region in op.regions:
-        scan(region)
-    return list(free)

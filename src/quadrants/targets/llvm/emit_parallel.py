@@ -11,6 +11,7 @@ import math
 from quadrants.errors import QuadrantsInternalError
 from quadrants.ir.nodes import Block, Op, Value, walk
 from quadrants.ir.types import ArrayType, ScalarType, f64, lanes_of
+from quadrants.passes.structure import free_values
 from quadrants.records import Record
 from quadrants.targets.artifact import Message
 from quadrants.targets.llvm.arrays import store_word, word_address
@@ -19,7 +20,7 @@ from quadrants.targets.llvm.emit_cast import convert
 from quadrants.targets.llvm.emit_control import HANDLERS as CONTROL
 from quadrants.targets.llvm.emit_control import counted_loop, loop_nest
 from quadrants.targets.llvm.emit_effects import fail_unless
-from quadrants.targets.llvm.emit_functions import EntryWriter, TaskWriter, free_values
+from quadrants.targets.llvm.emit_functions import EntryWriter, TaskWriter
 from quadrants.targets.llvm.scalars import literal, register_type
 from quadrants.targets.llvm.writer import Program, Writer, register_types, scalar
 

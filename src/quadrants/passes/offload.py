@@ -1,0 +1,176 @@
+"""Splits a kernel into what a host does and what it launches on a device, for targets whose record says `launches`.
+
+The host keeps constants, sizes, arithmetic on numbers that it knows, and the control flow around parallel loops. All else
+that stands between parallel loops, above all accesses to memory, becomes parallel loops of one iteration (`serial`). What such a
+stretch computes for later lies in temporary arrays of the device: other loops read it there, and the host only where its
+control flow, a size or a result asks for it.
+"""
+
+from __future__ import annotations
+
+from quadrants.errors import QuadrantsUnsupportedError
+from quadrants.ir.builder import Builder
+from quadrants.ir.nodes import Block, Location, Module, Op, Value, walk
+from quadrants.ir.ops import TERMINATORS, is_pure
+from quadrants.ir.types import ArrayType, array_type, i64, scalar_of, u1
+from quadrants.passes.context import PassContext
+from quadrants.passes.nest import Nest
+from quadrants.passes.places import shown
+from quadrants.passes.structure import loop_jumps
+
+__all__ = ["run"]
+
+
+def run(module: Module, context: PassContext) -> None:
+    """In place; the last pass of stage `lowered`. Law: the order of accesses to memory stays."""
+    if context.record is None or not context.record.launches:
+        return
+    kernel = module.kernel
+    offloader = _Offloader(Nest(kernel))
+    offloader.known.update(value for value in kernel.parameters if type(value.type) is not ArrayType)
+    offloader.block(kernel.body)
+    context.count("serial stretches on the device", offloader.stretches)
+
+
+class _Offloader:
+    """One walk over the host's part of a kernel.
+
+    `known`: numbers that the host has; `places`: the temporary array that holds a number which only the device has.
+    """
+
+    def __init__(self, nest: Nest) -> None:
+        self.nest = nest
+        self.known: set[Value] = set()
+        self.places: dict[Value, Value] = {}
+        self.stretches = 0
+
+    def block(self, block: Block) -> None:
+        done = Block()
+        pending: list[Op] = []
+        self.known.update(value for value in block.arguments if type(value.type) is not ArrayType)
+        for op in block.ops:
+            if self._is_the_devices(op):
+                pending.append(op)
+                continue
+            if not self._moves_freely(op):
+                self._flush(done, pending)
+                pending = []
+            self._keep(done, op)
+        block.ops = done.ops
+
+    def _is_the_devices(self, op: Op) -> bool:
+        if op.kind in TERMINATORS or op.kind in ("constant", "dim", "temporary", "release"):
+            return False
+        if op.regions:
+            return not _is_the_hosts(op)
+        return not (is_pure(op.kind) and all(operand in self.known for operand in op.operands))
+
+    def _moves_freely(self, op: Op) -> bool:
+        return not op.regions and (is_pure(op.kind) or op.kind == "temporary")
+
+    def _keep(self, done: Block, op: Op) -> None:
+        """An operation that stays with the host."""
+        if op.attribute("parallel"):
+            self._use_places(op)
+        if op.kind not in ("dim", "release"):
+            op.operands = tuple([self._fetched(done, value, op.location) for value in op.operands])
+        for region in op.regions if not op.attribute("parallel") else ():
+            places = dict(self.places)
+            self.block(region)
+            self.places = places  # what a region has computed is not to be seen behind it
+        self.known.update(value for value in op.results if type(value.type) is not ArrayType)
+        done.ops.append(op)
+
+    def _fetched(self, done: Block, value: Value, location: Location | None) -> Value:
+        place = self.places.get(value)
+        if place is None:
+            return value
+        builder = Builder(done, location)
+        return builder.load(place)
+
+    def _place_slot(self, builder: Builder, op: Op) -> None:
+        """Private memory that several loops reach is memory of the device."""
+        (slot,) = op.results
+        type_ = slot.type
+        assert type(type_) is ArrayType
+        sizes = [builder.index(size) for size in type_.trailing]
+        always = builder.constant(True, u1)
+        made = builder.op("temporary", always, *sizes, type=array_type(type_.scalar, type_.rank))
+        array = made.results[0]
+        array.name = slot.name
+        for user, position in self.nest.users.get(slot, ()):
+            if user.kind == "call":
+                raise QuadrantsUnsupportedError.at(
+                    shown(user.location),
+                    "a matrix that several parallel loops share cannot be given to a function by reference here",
+                    hint="call the function in one of the loops, or keep the matrix in an array",
+                )
+            operands = list(user.operands)
+            operands[position] = array
+            user.operands = tuple(operands)
+
+    def _flush(self, done: Block, pending: list[Op]) -> None:
+        """Makes a loop of one iteration of operations that the device runs in order."""
+        if not pending:
+            return
+        self.stretches += 1
+        location = pending[0].location
+        builder = Builder(done, location)
+        body = Block()
+        body.add_argument(i64)
+        inner = Builder(body, location)
+        always = builder.constant(True, u1)
+        inside = {inner_op for op in pending for inner_op in _with_inner(op)}
+        places: dict[Value, Value] = {}
+        for op in pending:
+            seen = [value for value in op.results if self._is_used_outside(value, inside)]
+            if op.kind == "slot" and seen:
+                self._place_slot(builder, op)
+                continue
+            body.ops.append(op)
+            for value in seen:
+                made = builder.op("temporary", always, type=array_type(scalar_of(value.type), 0))
+                places[value] = made.results[0]
+                inner.op("store", value, places[value])
+        inner.op("yield")
+        attributes = {"lanes": 1, "lanes_reason": "it runs in order", "cost": 1}
+        loop = builder.op(
+            "for", builder.index(0), builder.index(1), regions=(body,), rank=1, parallel=True, serial=True, **attributes
+        )
+        self._use_places(loop)
+        self.places.update(places)
+
+    def _is_used_outside(self, value: Value, inside: set[Op]) -> bool:
+        return any(user not in inside for user, _ in self.nest.users.get(value, ()))
+
+    def _use_places(self, loop: Op) -> None:
+        """Numbers that only the device has are read at the start of the loop's region."""
+        region = loop.regions[0]
+        front = Block()
+        builder = Builder(front, loop.location)
+        loaded: dict[Value, Value] = {}
+        for op in walk(region):
+            if any(operand in self.places for operand in op.operands):
+                for operand in op.operands:
+                    if operand in self.places and operand not in loaded:
+                        loaded[operand] = builder.load(self.places[operand])
+                op.operands = tuple([loaded.get(operand, operand) for operand in op.operands])
+        region.ops = front.ops + region.ops
+
+
+def _with_inner(op: Op) -> list[Op]:
+    return [op, *[inner for region in op.regions for inner in walk(region)]]
+
+
+def _is_the_hosts(op: Op) -> bool:
+    """Whether an operation with regions is the host's: a parallel loop, or control flow around one, or out of the kernel."""
+    if op.attribute("parallel"):
+        return True
+    for region in op.regions:
+        if any(_stays(inner) for inner in walk(region)):
+            return True
+    return op.kind == "if" and any(loop_jumps(region) for region in op.regions)
+
+
+def _stays(op: Op) -> bool:
+    return bool(op.attribute("parallel")) or op.kind in ("temporary", "release", "return")

@@ -1,0 +1,120 @@
+"""The host's part of a kernel: the interpreter on what `offload` left to it, which launches tasks on a device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from quadrants.ir import evaluate as ev
+from quadrants.ir import interpret
+from quadrants.ir.nodes import Module, Op, walk
+from quadrants.ir.types import ArrayType, scalar_of
+from quadrants.targets.device.interface import Device, DeviceArray
+from quadrants.targets.device.placing import Placement
+from quadrants.targets.device.tasks import parallel_loops, task_of
+
+__all__ = ["HostProgram"]
+
+Environment = interpret.Environment
+Step = interpret.Step
+
+
+class HostProgram:
+    """A kernel ready to run on a device: `run` takes what the interpreter takes and gives what it gives."""
+
+    def __init__(self, module: Module, device: Device) -> None:
+        loops = parallel_loops(module)
+        self.module = module
+        self.tasks = [task_of(loop, f"{module.entry}.task.{k}") for k, loop in enumerate(loops)]
+        self._device = device
+        self._numbers = {loop: k for k, loop in enumerate(loops)}
+        self._tasks = device.prepare(module, self.tasks)
+        types = [value.type for value in module.kernel.parameters]
+        self._arrays = [(k, type_) for k, type_ in enumerate(types) if type(type_) is ArrayType]
+        self._written = _written(module)
+        self.steps: Mapping[str, Callable[[Any, Op], Step]] = {
+            "for": self._for,
+            "load": self._load,
+            "temporary": self._temporary,
+        }
+        self.run = interpret.prepare(module, host=self)
+
+    @contextmanager
+    def running(self, bound: list[Any]) -> Iterator[list[Any]]:
+        """The arguments with arrays in the device's memory; behind it those written are back in the host's."""
+        placement = Placement(self._device, [(bound[k], type_) for k, type_ in self._arrays])
+        placed = list(bound)
+        for (k, _), array in zip(self._arrays, placement.placed):
+            placed[k] = array
+        try:
+            yield placed
+            self._tasks.finish()
+        finally:
+            placement.take_back([at for at, (k, _) in enumerate(self._arrays) if k in self._written])
+
+    def _for(self, program: Any, op: Op) -> Step:
+        if not op.attribute("parallel"):
+            return interpret.FOR(program, op)
+        number, tasks = self._numbers[op], self._tasks
+        operands = self.tasks[number].operands
+        rank = op.attribute("rank")
+        bounds = list(zip(op.operands[:rank], op.operands[rank : 2 * rank]))
+
+        def run(env: Environment) -> None:
+            if all(env[low] < env[high] for low, high in bounds):
+                tasks.launch(number, [env[operand] for operand in operands])
+
+        return run
+
+    def _load(self, program: Any, op: Op) -> Step:
+        """A number that only the device has."""
+        array_value, result = op.operands[0], op.results[0]
+        scalar = scalar_of(result.type)
+        held = ev.held_dtype(scalar)
+
+        def run(env: Environment) -> None:
+            array: DeviceArray = env[array_value]
+            env[result] = _number(array.memory.read(array.offset, scalar.bytes), scalar.name, held)
+
+        return run
+
+    def _temporary(self, program: Any, op: Op) -> Step:
+        condition, *sizes = op.operands
+        array_value, there = op.results
+        type_ = array_value.type
+        assert type(type_) is ArrayType
+        device, padding = self._device, int(op.attribute("padding", 0))
+
+        def run(env: Environment) -> None:
+            wanted = bool(env[condition])
+            shape = tuple([max(int(env[size]), 0) if wanted else 0 for size in sizes])
+            strides = [type_.scalar.bytes]
+            for size in reversed(shape[1:]):
+                strides.append(strides[-1] * size)
+            count = int(np.prod(shape, dtype=np.int64))
+            memory = device.allocate(max(count, 1) * type_.scalar.bytes + padding)
+            env[array_value] = DeviceArray(type_, memory, 0, shape, tuple(strides[::-1][-len(shape) or len(strides) :]))
+            env[there] = np.bool_(wanted)
+
+        return run
+
+
+def _number(data: bytes, name: str, held: np.dtype[Any]) -> Any:
+    if name == "bf16":
+        return (np.frombuffer(data, np.uint16).astype(np.uint32) << np.uint32(16)).view(np.float32)[0]
+    if name == "u1":
+        return np.bool_(data[0])
+    return np.frombuffer(data, held)[0]
+
+
+def _written(module: Module) -> set[int]:
+    """The positions of the kernel's parameters that are arrays and may be written."""
+    positions = {value: k for k, value in enumerate(module.kernel.parameters)}
+    found: set[int] = set()
+    for op in walk(module.kernel.body):
+        if op.kind in ("store", "update", "compare_exchange", "call"):
+            found.update(positions[value] for value in op.operands if value in positions)
+    return found

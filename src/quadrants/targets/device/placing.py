@@ -1,0 +1,96 @@
+"""Arguments in a device's memory: arrays that overlap share one piece of it, so that they overlap there, too."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from quadrants.ir.types import ArrayType
+from quadrants.targets.device.interface import Device, DeviceArray, Memory
+
+__all__ = ["Placement"]
+
+
+class Placement:
+    """The arrays of one run, copied to a device; `take_back` copies what was written to their places."""
+
+    def __init__(self, device: Device, arrays: Sequence[tuple[np.ndarray[Any, Any], ArrayType]]) -> None:
+        self._arrays = [array for array, _ in arrays]
+        self._places: list[tuple[Memory, int]] = [(_NOTHING, 0)] * len(arrays)
+        for start, end, members in _pieces(self._arrays):
+            memory = device.allocate(max(end - start, 1))
+            image = np.zeros(end - start, np.uint8)
+            for k in members:
+                at = _extent(self._arrays[k])[0]
+                _view(self._arrays[k], image, _first_byte(self._arrays[k]) - start)[...] = self._arrays[k]
+                self._places[k] = (memory, _first_byte(self._arrays[k]) - start)
+                assert at >= start
+            if end > start:
+                memory.write(0, image.tobytes())
+        self.placed = [
+            DeviceArray(type_, memory, offset, array.shape, array.strides)
+            for (array, type_), (memory, offset) in zip(arrays, self._places)
+        ]
+
+    def take_back(self, written: Sequence[int]) -> None:
+        """Copies the arrays at these positions back."""
+        images: dict[int, np.ndarray[Any, Any]] = {}
+        for k in written:
+            array, (memory, offset) = self._arrays[k], self._places[k]
+            if array.size == 0 or not array.flags.writeable:
+                continue
+            image = images.get(id(memory))
+            if image is None:
+                image = images[id(memory)] = np.frombuffer(memory.read(0, memory.size), np.uint8)
+            array[...] = _view(array, image, offset)
+
+
+class _Nothing:
+    size = 0
+
+    def write(self, offset: int, data: bytes) -> None: ...
+
+    def read(self, offset: int, size: int) -> bytes:
+        return b""
+
+
+_NOTHING = _Nothing()
+
+
+def _first_byte(array: np.ndarray[Any, Any]) -> int:
+    return array.__array_interface__["data"][0]
+
+
+def _extent(array: np.ndarray[Any, Any]) -> tuple[int, int]:
+    """The addresses of an array's first byte in memory and of the one behind its last."""
+    first = last = _first_byte(array)
+    if array.size == 0:
+        return first, first
+    for size, stride in zip(array.shape, array.strides):
+        if stride < 0:
+            first += (size - 1) * stride
+        else:
+            last += (size - 1) * stride
+    return first, last + array.itemsize
+
+
+def _pieces(arrays: Sequence[np.ndarray[Any, Any]]) -> list[tuple[int, int, list[int]]]:
+    """(start, end, positions) of the arrays that reach one another by overlaps; starts are aligned to 16 bytes."""
+    found: list[tuple[int, int, list[int]]] = []
+    for k in sorted(range(len(arrays)), key=lambda k: _extent(arrays[k])):
+        start, end = _extent(arrays[k])
+        if found and start < found[-1][1]:
+            last_start, last_end, members = found.pop()
+            found.append((last_start, max(last_end, end), [*members, k]))
+        else:
+            found.append((start & -16, end, [k]))
+    return found
+
+
+def _view(array: np.ndarray[Any, Any], image: np.ndarray[Any, Any], offset: int) -> np.ndarray[Any, Any]:
+    """The elements of a copied array in the image of its piece of memory."""
+    if array.size == 0:
+        return np.empty(array.shape, array.dtype)
+    return np.ndarray(array.shape, array.dtype, image, offset, array.strides)

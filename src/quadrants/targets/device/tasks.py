@@ -1,0 +1,56 @@
+"""A parallel loop as a function of its own: what a device compiles and runs.
+
+The parameters are the loop's lows and highs, then what it uses from outside; constants and sizes of arrays are computed anew.
+"""
+
+from __future__ import annotations
+
+from quadrants.ir.nodes import Function, Module, Op, Value, walk
+from quadrants.passes.clone import clone_ops
+from quadrants.passes.structure import free_values
+from quadrants.records import Record
+
+__all__ = ["Task", "parallel_loops", "task_of"]
+
+
+class Task(Record):
+    """A function whose body is constants, sizes and one parallel loop; `operands` are the values of the host that its
+    parameters take."""
+
+    function: Function
+    operands: tuple[Value, ...]
+
+    @property
+    def loop(self) -> Op:
+        (loop,) = [op for op in self.function.body.ops if op.kind == "for"]
+        return loop
+
+
+def parallel_loops(module: Module) -> list[Op]:
+    """The parallel loops of a kernel that `offload` has been through, in program order."""
+    return [op for op in walk(module.kernel.body) if op.attribute("parallel")]
+
+
+def task_of(loop: Op, name: str) -> Task:
+    """The task that runs a loop, as a function of that name."""
+    bounds = loop.operands
+    wanted = list(dict.fromkeys(free_values(loop)))
+    arrays = [op.operands[0] for value in wanted if (op := _remade(value)) is not None for _ in op.operands[:1]]
+    remade = [value for value in wanted if _remade(value) is not None]
+    captured = list(dict.fromkeys([*[value for value in wanted if _remade(value) is None], *arrays]))
+    operands = (*bounds, *captured)
+    function = Function(name, tuple([value.type for value in operands]), (), "kernel")
+    function.location = loop.location
+    for parameter, value in zip(function.parameters, operands):
+        parameter.name = value.name
+    values = dict(zip(captured, function.parameters[len(bounds) :]))
+    made = clone_ops([op for value in remade if (op := _remade(value)) is not None], values)
+    (copy,) = clone_ops([loop], values)
+    copy.operands = tuple(function.parameters[: len(bounds)])
+    function.body.ops = [*made, copy, Op("return")]
+    return Task(function, operands)
+
+
+def _remade(value: Value) -> Op | None:
+    owner = value.owner
+    return owner if isinstance(owner, Op) and owner.kind in ("constant", "dim") else None

@@ -1,0 +1,86 @@
+"""The simulated device: a host that launches tasks on memory apart from its own, where the interpreter runs them.
+
+It shows, on any machine, what targets with a device rely on: which values the host has, what is copied, in which order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from quadrants import knobs
+from quadrants.ir import evaluate as ev
+from quadrants.ir.interpret import prepare
+from quadrants.ir.nodes import Module
+from quadrants.ir.types import ArrayType
+from quadrants.targets import reference
+from quadrants.targets.capability import CapabilityRecord
+from quadrants.targets.device.host import HostProgram
+from quadrants.targets.device.interface import DeviceArray
+from quadrants.targets.device.tasks import Task
+
+__all__ = ["RECORD", "build", "record"]
+
+RECORD = replace(reference.RECORD, name="simulated", launches=True, calls_c=False)
+
+
+class _Memory:
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.content = np.full(size, 0xA5, np.uint8)
+
+    def write(self, offset: int, data: bytes) -> None:
+        self.content[offset : offset + len(data)] = np.frombuffer(data, np.uint8)
+
+    def read(self, offset: int, size: int) -> bytes:
+        return self.content[offset : offset + size].tobytes()
+
+
+class _Tasks:
+    """Tasks run by the interpreter, at once."""
+
+    def __init__(self, module: Module, tasks: Sequence[Task], debug: bool) -> None:
+        self._runs = [prepare(_module_of(task, module), debug=debug) for task in tasks]
+
+    def launch(self, number: int, values: Sequence[Any]) -> None:
+        self._runs[number]([_in_memory(value) if type(value) is DeviceArray else value for value in values])
+
+    def finish(self) -> None:
+        return
+
+
+class _Device:
+    def __init__(self, debug: bool) -> None:
+        self._debug = debug
+
+    def allocate(self, size: int) -> _Memory:
+        return _Memory(size)
+
+    def prepare(self, module: Module, tasks: Sequence[Task]) -> _Tasks:
+        return _Tasks(module, tasks, self._debug)
+
+
+def record() -> CapabilityRecord:
+    """What the reference target can do, on a device."""
+    return RECORD
+
+
+def build(module: Module, options: knobs.Options) -> HostProgram:
+    """A kernel, ready to run."""
+    return HostProgram(module, _Device(options.debug))
+
+
+def _module_of(task: Task, module: Module) -> Module:
+    made = Module(task.function.name, module.stage)
+    made.functions = {name: function for name, function in module.functions.items() if name != module.entry}
+    made.add(task.function)
+    return made
+
+
+def _in_memory(array: DeviceArray) -> np.ndarray[Any, Any]:
+    type_: ArrayType = array.type
+    held = np.dtype(np.uint16) if type_.scalar.name == "bf16" else ev.held_dtype(type_.scalar)
+    return np.ndarray(array.shape, held, array.memory.content, array.offset, array.strides)
