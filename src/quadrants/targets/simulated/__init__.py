@@ -6,7 +6,6 @@ It shows, on any machine, what targets with a device rely on: which values the h
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from quadrants.ir import evaluate as ev
 from quadrants.ir.interpret import prepare
 from quadrants.ir.nodes import Module
 from quadrants.ir.types import ArrayType
+from quadrants.records import replace
 from quadrants.targets import reference
 from quadrants.targets.capability import CapabilityRecord
 from quadrants.targets.device.host import HostProgram
