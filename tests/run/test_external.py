@@ -209,6 +209,72 @@ def test_one_function_declared_pure_and_not(executor: TargetExecutor) -> None:
     assert x[1] == [value() for _ in range(3)][2]
 
 
+def test_undeclared_functions_may_reach_what_they_are_not_given(executor: TargetExecutor) -> None:
+    _start(executor)
+    clear = ctypes.CFUNCTYPE(None, ctypes.c_uint64, ctypes.c_int, ctypes.c_uint64)(("memset", LIBC))
+
+    @qd.func
+    def wipe(address, n):
+        if n > 0:
+            wipe(address, n - 1)
+        clear(address, 0, 8)
+
+    @qd.kernel
+    def f(x, y, address):
+        x[0] = 5.0
+        y[0] = x[0]
+        clear(address, 0, 8)
+        y[1] = x[0]
+        x[0] = 6.0
+        wipe(address, 2)
+        y[2] = x[0]
+        for i in range(3, 9):
+            x[0] = 1.0
+            for _ in range(3):
+                x[0] += 1.0
+                wipe(address, 0)
+            y[i] = x[0]
+
+    x, y = np.zeros(1), np.full(9, -1.0)
+    f(x, y, np.uint64(x.ctypes.data))
+    assert y.tolist() == [5.0] + [0.0] * 8
+
+
+def test_arguments_in_python_order(executor: TargetExecutor) -> None:
+    """A later argument changes what an earlier one names: a number was read before, a pointer points to what is there."""
+    _start(executor)
+    add = qd.atomic_add
+
+    @qd.func
+    def grown(x):
+        x[0] += 10.0
+        return x[0]
+
+    @qd.kernel
+    def f(x, e, y):
+        y[0] = LIBM.ldexp(x[0], qd.cast(grown(x), qd.i32))
+        y[1] = LIBM.lgamma(split(grown(x), e[0]))
+        add(x[0], grown(x))
+
+    x, e, y = np.ones(1), np.zeros(1, np.int32), np.zeros(2)
+    f(x, e, y)
+    assert y[0] == 2.0**11 and e[0] == 5 and x[0] == 62.0
+    assert np.isclose(y[1], LIBM.lgamma(21 / 32))
+
+
+def test_a_pointer_beside_a_call(executor: TargetExecutor) -> None:
+    _start(executor)
+
+    @qd.kernel
+    def f(x):
+        for i in range(len(x)):
+            LIBC.memset(x[i], LIBC.abs(-1), qd.cast(4, qd.u64))
+
+    x = np.zeros(5, np.int32)
+    f(x)
+    assert x.tolist() == [0x01010101] * 5
+
+
 def test_a_result_that_is_not_given_stays_what_it_was() -> None:
     function = ctypes.CDLL(ctypes.util.find_library("m")).cbrt
     function.restype = ctypes.c_double

@@ -30,6 +30,7 @@ from quadrants.frontend.values import (
     Static,
     is_number,
 )
+from quadrants.ir.external import pointee
 from quadrants.ir.nodes import Value
 from quadrants.ir.types import ScalarType, Type
 
@@ -85,11 +86,11 @@ def call(walker: Walker, node: ast.Call) -> Binding:
     if type(function) is Static and protocol.intrinsic_name(function.value) in _STATIC_CONTEXT:
         walker.static_depth += 1
         try:
-            arguments = _arguments(walker, node)
+            arguments = _arguments(walker, function, node)
         finally:
             walker.static_depth -= 1
     else:
-        arguments = _arguments(walker, node)
+        arguments = _arguments(walker, function, node)
     walker.at(node)
     return call_binding(walker, function, arguments, node)
 
@@ -97,20 +98,29 @@ def call(walker: Walker, node: ast.Call) -> Binding:
 _STATIC_CONTEXT = frozenset({"static", "static_assert", "static_print"})
 
 
-def _reads_early(node: ast.Call) -> bool:
-    """Whether elements among the arguments are read as they stand, since a later argument calls something that may
-    write them; the target of an atomic stays a target."""
-    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-    if name.startswith("atomic_") or name == "volatile_load":
-        return False
+def _may_write(node: ast.Call) -> bool:
+    """Whether an argument but the first calls something, which may write elements that others before it name."""
     later = [part for part in node.args[1:] if type(part) is not ast.Name and type(part) is not ast.Constant]
     return any(isinstance(child, ast.Call) for part in later for child in subtree(part))
 
 
-def _arguments(walker: Walker, node: ast.Call) -> Arguments:
+def _is_place(function: Binding, position: int) -> bool:
+    """Whether an element as this argument is a place, not what it holds: an atomic's target, or what a pointer is to point
+    to."""
+    if type(function) is not Static:
+        return False
+    name = protocol.intrinsic_name(function.value) or ""
+    if name.startswith("atomic_") or name == "volatile_load":
+        return position == 0
+    declaration = protocol.external(function.value)
+    parameters = () if declaration is None or isinstance(declaration, str) else declaration.parameters
+    return position < len(parameters) and pointee(parameters[position]) is not None
+
+
+def _arguments(walker: Walker, function: Binding, node: ast.Call) -> Arguments:
     positional: list[Binding] = []
     nodes: list[ast.expr | None] = []
-    early = _reads_early(node)
+    early = _may_write(node)
     for part in node.args:
         if isinstance(part, ast.Starred):
             items = unpacked(walker, evaluate(walker, part.value), part)
@@ -118,7 +128,7 @@ def _arguments(walker: Walker, node: ast.Call) -> Arguments:
             nodes.extend([None] * len(items))
         else:
             binding = evaluate(walker, part)
-            if early and type(binding) is Array and binding.is_element:
+            if early and type(binding) is Array and binding.is_element and not _is_place(function, len(positional)):
                 binding = walker.load(binding, part)
             positional.append(binding)
             nodes.append(part)

@@ -6,7 +6,7 @@ do not overlap unless the function's attribute `may_alias` says so; slots are pr
 
 from __future__ import annotations
 
-from quadrants.ir.nodes import Block, Function, Module, Op, Value
+from quadrants.ir.nodes import Block, Function, Module, Op, Value, walk
 from quadrants.ir.types import ArrayType
 from quadrants.passes.context import PassContext
 from quadrants.passes.fold import number_of
@@ -54,6 +54,9 @@ _OTHERS = frozenset(
 )
 
 
+_CALLS = frozenset(["call", "external"])
+
+
 def element_key(indices: tuple[Value, ...]) -> Key:
     """The key of an element: its indices, constants as numbers."""
     return tuple([index if (number := number_of(index)) is None else number for index in indices])
@@ -93,7 +96,8 @@ def _base_and_offset(index: Value | int) -> tuple[Value | None, int]:
 
 class Effects(MutableRecord):
     """What a piece of code does beyond its results: array values that it reads and writes (an update is both), whether
-    it prints or checks, whether it returns, jumps to or out of a loop around it, and whether it has slots."""
+    it prints or checks, whether it returns, jumps to or out of a loop around it, and whether it has slots. `anything`: it may
+    reach memory by ways of its own (`reads` and `writes` have all arrays of the function then)."""
 
     reads: set[Value] = fresh(set[Value])
     writes: set[Value] = fresh(set[Value])
@@ -101,6 +105,7 @@ class Effects(MutableRecord):
     returns: bool = False
     jumps: bool = False
     slots: bool = False
+    anything: bool = False
 
     def add(self, more: Effects) -> None:
         """Takes in what a part does, but for its jumps: a loop ends them."""
@@ -109,6 +114,7 @@ class Effects(MutableRecord):
         self.other = self.other or more.other
         self.returns = self.returns or more.returns
         self.slots = self.slots or more.slots
+        self.anything = self.anything or more.anything
 
     @property
     def none(self) -> bool:
@@ -117,46 +123,64 @@ class Effects(MutableRecord):
 
 
 class FunctionEffects:
-    """Effects of a function on its parameters: positions of arrays that it reads and writes, and whether it prints or
-    checks. `uses` says what a call has for effects."""
+    """Effects of a function on its parameters: positions of arrays that it reads and writes, whether it prints or checks,
+    and whether it does `anything`. `uses` says what a call has for effects, but for arrays that it reaches otherwise."""
 
-    __slots__ = ("other", "reads", "writes")
+    __slots__ = ("anything", "other", "reads", "writes")
 
-    def __init__(self, reads: frozenset[int], writes: frozenset[int], other: bool) -> None:
+    def __init__(self, reads: frozenset[int], writes: frozenset[int], other: bool, anything: bool) -> None:
         self.reads = reads
         self.writes = writes
         self.other = other
+        self.anything = anything
 
     def uses(self, call: Op) -> Effects:
         operands = call.operands
-        return Effects({operands[p] for p in self.reads}, {operands[p] for p in self.writes}, self.other)
+        reads, writes = {operands[p] for p in self.reads}, {operands[p] for p in self.writes}
+        return Effects(reads, writes, self.other, anything=self.anything)
 
 
 class MemoryEffects:
     """The effects of a module's functions and regions, found when asked for and kept.
 
     They stay true (as upper bounds) while code is dropped or moved outwards; not when accesses, calls or parameters are
-    added. A recursive function is taken to read and write all its arrays, and to print.
+    added. A recursive function is taken to read and write all its arrays, and to print; it does `anything` if a function of
+    the module may.
     """
 
-    __slots__ = ("_blocks", "_functions", "_open", "module")
+    __slots__ = ("_blocks", "_functions", "_in_reach", "_open", "module")
 
     def __init__(self, module: Module) -> None:
         self.module = module
         self._functions: dict[str, FunctionEffects] = {}
         self._blocks: dict[Block, Effects] = {}
         self._open: set[str] = set()
+        self._in_reach: dict[Op, list[Value]] = {}
 
     def call(self, op: Op) -> Effects:
         """The effects of a call."""
-        if op.kind == "external":
-            return external_effects(op)
+        effects = external_effects(op) if op.kind == "external" else self._called(op)
+        if effects.anything:
+            arrays = self._arrays_around(op)
+            effects.reads.update(arrays)
+            effects.writes.update(arrays)
+        return effects
+
+    def _arrays_around(self, op: Op) -> list[Value]:
+        """The arrays of the function that an operation is in."""
+        if op not in self._in_reach:
+            for function in self.module.functions.values():
+                arrays = [value for value in function.parameters if _is_shared(value)]
+                self._in_reach.update({inner: arrays for inner in walk(function.body) if inner.kind in _CALLS})
+        return self._in_reach[op]
+
+    def _called(self, op: Op) -> Effects:
         name = callee_of(op)
         known = self._functions.get(name)
         if known is None:
             if name in self._open:
                 arrays = {operand for operand in op.operands if type(operand.type) is ArrayType}
-                return Effects(arrays, set(arrays), True)
+                return Effects(arrays, set(arrays), True, anything=self.somebody_does_anything())
             known = self._function(self.module.functions[name])
         return known.uses(op)
 
@@ -168,8 +192,13 @@ class MemoryEffects:
         arrays = [(position, value) for position, value in parameters if type(value.type) is ArrayType]
         reads = frozenset([position for position, value in arrays if value in effects.reads])
         writes = frozenset([position for position, value in arrays if value in effects.writes])
-        found = self._functions[function.name] = FunctionEffects(reads, writes, effects.other)
+        found = self._functions[function.name] = FunctionEffects(reads, writes, effects.other, effects.anything)
         return found
+
+    def somebody_does_anything(self) -> bool:
+        """Whether a function of C in the module may reach memory by ways of its own."""
+        functions = self.module.functions.values()
+        return any(op.kind == "external" and external_effects(op).anything for f in functions for op in walk(f.body))
 
     def block(self, block: Block) -> Effects:
         """The effects of a block with its regions."""
@@ -190,7 +219,7 @@ class MemoryEffects:
                     effects.add(inner)
                     effects.jumps = effects.jumps or (inner.jumps and kind == "if")
             elif kind in _OTHERS:
-                if kind == "call" or kind == "external":
+                if kind in _CALLS:
                     effects.add(self.call(op))
                 elif kind in ARRAY_POSITION:
                     array = op.operands[ARRAY_POSITION[kind]]
@@ -208,6 +237,10 @@ class MemoryEffects:
                     effects.other = True
         self._blocks[block] = effects
         return effects
+
+
+def _is_shared(value: Value) -> bool:
+    return type(value.type) is ArrayType and not value.type.is_slot
 
 
 def external_pointers(op: Op) -> list[tuple[Value, bool, bool]]:
@@ -228,7 +261,8 @@ def external_pointers(op: Op) -> list[tuple[Value, bool, bool]]:
 
 def external_effects(op: Op) -> Effects:
     """What a function of C does; anything, unless it is declared."""
-    found = Effects(other=op.attribute("writes") is None)
+    unknown = op.attribute("writes") is None
+    found = Effects(other=unknown, anything=unknown)
     for array, reads, writes in external_pointers(op):
         if reads:
             found.reads.add(array)

@@ -1,7 +1,7 @@
 """Updates of an element that a loop's iterations share become a carried value, and one update behind the loop.
 
 In a parallel loop the carried value is a reduction; in any other it is a register. The loop must not touch the element in
-another way.
+another way; a loop in order must not call what may look at it.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from quadrants.passes.clone import clone_ops
 from quadrants.passes.context import PassContext
 from quadrants.passes.cost import trip_count
 from quadrants.passes.dependence import Space, never_equal, proper
+from quadrants.passes.memory import MemoryEffects
 from quadrants.passes.nest import Nest, highs, lows
 from quadrants.passes.parallelise import CHUNK
 from quadrants.passes.reductions import COMBINERS
@@ -33,10 +34,11 @@ _LARGEST_MATRIX = 16
 
 def run(module: Module, context: PassContext) -> None:
     """Privatises updates in the loops of all functions, outer loops first; stage `tasks`."""
-    summaries = Summaries(module)
+    summaries, effects = Summaries(module), MemoryEffects(module)
+    unknown = effects if effects.somebody_does_anything() else None
     for function in module.functions.values():
         if _has_updates(function.body, False):
-            _Privatiser(function, summaries, context).block(function.body)
+            _Privatiser(function, summaries, unknown, context).block(function.body)
 
 
 def identity(combiner: str, type_: Type) -> float | int | bool:
@@ -73,9 +75,14 @@ class _Element(NamedTuple):
 
 
 class _Privatiser:
-    def __init__(self, function: Function, summaries: Summaries, context: PassContext) -> None:
+    """Privatises in one function. `unknown`: the module's effects, where some of its code may touch any memory."""
+
+    def __init__(
+        self, function: Function, summaries: Summaries, unknown: MemoryEffects | None, context: PassContext
+    ) -> None:
         self.function = function
         self.summaries = summaries
+        self.unknown = unknown
         self.context = context
         self._look()
 
@@ -101,6 +108,8 @@ class _Privatiser:
     def loop(self, loop: Op, before: Builder, behind: Builder) -> None:
         """Privatises what can be in one loop; what belongs before and behind it goes to the builders."""
         if any(jump.kind == "return" for jump in loop_jumps(loop.regions[0])):
+            return
+        if self.unknown is not None and not loop.attribute("parallel") and self.unknown.block(loop.regions[0]).anything:
             return
         for element in self.elements(loop):
             if self.context.permit():
