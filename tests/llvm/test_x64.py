@@ -108,10 +108,28 @@ def test_other_processors() -> None:
     assert "mulps" in assembly and "ymm" not in assembly
 
 
-def test_large_functions_get_a_lower_level() -> None:
-    assert optimise.level_for(100, 2) == 2
-    assert optimise.level_for(100_000, 2) == 1
-    assert optimise.level_for(100_000, 0) == 0
+def test_effort_follows_the_longest_function() -> None:
+    def text(*lines: int) -> str:
+        return "".join([f"\ndefine void @f{k}() {{\nentry:{chr(10) * (n - 1)}\n}}\n" for k, n in enumerate(lines)])
+
+    assert optimise.longest_function(text(3, 40, 7)) == 40
+    assert optimise.effort(text(100, 100), 2) == (2, True)
+    assert optimise.effort(text(100, 1000), 2) == (2, False)
+    assert optimise.effort(text(100_000), 2) == (1, False)
+    assert optimise.effort(text(100_000), 0) == (0, False)
+
+
+def test_modules_are_compiled_side_by_side_as_alone() -> None:
+    machine = target.host_machine()
+    texts = [
+        target.emit(parse_module(SUM.replace("1024", str(1024 * k)))).objects[-1].text + "; " + "x" * 9000
+        for k in range(1, 6)
+    ]
+    alone = [optimise.compile_text(text, machine, 2) for text in texts]
+    assert optimise.compile_texts(texts, machine, 2) == alone
+    texts[3] = "define void @f() {" + texts[3]
+    with pytest.raises(QuadrantsInternalError, match="LLVM refuses the emitted text"):
+        optimise.compile_texts(texts, machine, 2)
 
 
 def test_options_of_llvm_are_put_back(monkeypatch: pytest.MonkeyPatch) -> None:

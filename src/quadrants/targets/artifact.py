@@ -78,7 +78,7 @@ class Artifact(Record):
     """A compiled kernel.
 
     objects: (name, bytes) of relocatable objects; each name is one of its symbols and a hash of its content, so that
-    kernels share the objects of functions; the kernel's own comes last, its symbol `entry` is `i32 entry(ptr frame)`.
+    kernels share the objects of functions; the kernel's own come last, the symbol `entry` of the last is `i32 entry(ptr frame)`.
     externals: symbols that none of the objects defines, for the runtime and the C library to supply.
     messages, prints: what failed checks and print records mean, by their ids.
     texts: the program of each object, as the code generator got it.

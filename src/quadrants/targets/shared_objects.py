@@ -11,7 +11,7 @@ from typing import Protocol
 
 from quadrants.digest import hex_digest
 
-__all__ = ["Store", "counters", "keep_in", "shared"]
+__all__ = ["Store", "counters", "find", "keep", "keep_in"]
 
 
 class Store(Protocol):
@@ -35,19 +35,28 @@ def keep_in(find_store: Callable[[], tuple[Store, str] | None]) -> None:
     _find_store = find_store
 
 
-def shared(name: str, options: str, build: Callable[[], bytes]) -> bytes:
-    """The object of that name for these options: from memory, from the store, else as `build` makes it."""
+def find(name: str, options: str) -> bytes | None:
+    """The object of that name for these options, from memory or from the store."""
     found = _objects.get((name, options))
     if found is not None:
         counters["from memory"] += 1
         return found
     stored = _find_store() if _find_store is not None else None
-    key = "" if stored is None else "f" + hex_digest(stored[1], name, options)
-    found = None if stored is None else stored[0].get_object(key)
-    counters["compiled" if found is None else "from disk"] += 1
-    if found is None:
-        found = build()
-        if stored is not None:
-            stored[0].put_object(key, found)
-    _objects[name, options] = found
+    found = None if stored is None else stored[0].get_object(_key(stored[1], name, options))
+    if found is not None:
+        counters["from disk"] += 1
+        _objects[name, options] = found
     return found
+
+
+def keep(name: str, options: str, data: bytes) -> None:
+    """Keeps an object that was compiled because `find` had none."""
+    counters["compiled"] += 1
+    _objects[name, options] = data
+    stored = _find_store() if _find_store is not None else None
+    if stored is not None:
+        stored[0].put_object(_key(stored[1], name, options), data)
+
+
+def _key(surroundings: str, name: str, options: str) -> str:
+    return "f" + hex_digest(surroundings, name, options)

@@ -1,4 +1,5 @@
-"""A lowered module to LLVM text: one LLVM module for the kernel with its tasks, one for each group of functions.
+"""A lowered module to LLVM text: one LLVM module for the kernel with its tasks (several if it is large), one for each
+group of functions.
 
 A function's symbol is its name and a hash of its text, in which the symbols of its callees stand: kernels that reach
 the same function share its object, and a change anywhere below changes every symbol above. Functions that call one
@@ -31,6 +32,7 @@ from quadrants.targets.llvm import (
     emit_parallel,
     emit_temporary,
 )
+from quadrants.targets.llvm.split import split
 from quadrants.targets.llvm.writer import Program, Unit
 
 __all__ = ["EmittedModule", "EmittedObject", "emit_module"]
@@ -52,15 +54,15 @@ for _part in (
 
 
 class EmittedObject(Record):
-    """One LLVM module's text; `name` is one of its symbols; `instructions` the lines of its longest function."""
+    """One LLVM module's text; `name` is one of its symbols; `is_shared`: it holds functions that any kernel may call."""
 
     name: str
     text: str
-    instructions: int
+    is_shared: bool
 
 
 class EmittedModule(Record):
-    """The LLVM modules of a program, callees first and the kernel last, and what its message and print ids stand for."""
+    """The LLVM modules of a program, callees first and the kernel's entry last, and what its message and print ids stand for."""
 
     objects: tuple[EmittedObject, ...]
     entry: str
@@ -81,14 +83,14 @@ def emit_module(module: Module, record: CapabilityRecord, header: str, attribute
     objects: dict[str, EmittedObject] = {}
     for group in groups:
         unit = Unit(program)
-        made = _emit_group(unit, [module.functions[name] for name in group], frame, header)
-        objects.setdefault(made.name, made)  # functions of one text are one
+        for made in _emit_group(unit, [module.functions[name] for name in group], frame, header):
+            objects.setdefault(made.name, made)  # functions of one text are one
         messages.update(unit.messages)
         prints.update(unit.prints)
     return EmittedModule(tuple(objects.values()), program.symbols[module.entry], messages, prints)
 
 
-def _emit_group(unit: Unit, functions: list[Function], frame: Frame, header: str) -> EmittedObject:
+def _emit_group(unit: Unit, functions: list[Function], frame: Frame, header: str) -> list[EmittedObject]:
     symbols = unit.program.symbols
     for k, function in enumerate(functions):
         symbols[function.name] = f"qd$self{k}$"
@@ -98,13 +100,18 @@ def _emit_group(unit: Unit, functions: list[Function], frame: Frame, header: str
             emit_functions.write_entry(unit, function, frame, symbols[function.name])
         else:
             emit_functions.write_function(unit, function, symbols[function.name])
-    text = header + unit.text()
-    digest = blake2b(text.encode(), digest_size=12).hexdigest()
+    digest = blake2b((header + unit.text()).encode(), digest_size=12).hexdigest()
+    placeholders = {}
     for k, function in enumerate(functions):
-        symbols[function.name] = f"{_plain(function.name)}_{digest}"
-        text = text.replace(f"qd$self{k}$", symbols[function.name])
-    longest = max([body.count("\n") for body in unit.functions])
-    return EmittedObject(symbols[functions[0].name], text, longest)
+        symbols[function.name] = placeholders[f"qd$self{k}$"] = f"{_plain(function.name)}_{digest}"
+    first = symbols[functions[0].name]
+    modules = split(unit, first) if functions[0].is_kernel else [(first, unit.text())]
+    made = []
+    for symbol, text in modules:
+        for placeholder, name in placeholders.items():
+            text = text.replace(placeholder, name)
+        made.append(EmittedObject(symbol, header + text, not functions[0].is_kernel))
+    return made
 
 
 def _plain(name: str) -> str:

@@ -1,25 +1,36 @@
 """LLVM text to objects and assembly, through llvmlite. The only module of the LLVM targets that imports it, and only
 when something is compiled: a start from the cache does without.
 
-llvmlite holds one lock around LLVM: compile in processes, not in threads.
+Modules are compiled side by side: each has an LLVM context and a target machine of its own, which LLVM asks of threads.
+llvmlite holds one lock around every call; the two long ones, optimising and generating code, are made without it.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 import threading
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
+from quadrants import knobs
 from quadrants.errors import QuadrantsInternalError
 from quadrants.records import Record
 
-__all__ = ["LARGE_FUNCTION", "Machine", "assembly", "compile_text"]
+__all__ = ["Machine", "assembly", "compile_text", "compile_texts", "effort", "longest_function"]
 
 # From this many lines in one function on, the optimiser's loop passes cost more than they give.
-LARGE_FUNCTION = 5000
+_LARGE_FUNCTION = 5000
+
+# Up to this many lines LLVM looks for vectors in straight code: its time grows faster than the code, and no workload
+# of ours gains (lanes and loops in vectors do better); short functions keep it.
+_STRAIGHT_VECTORS = 200
+
+# A module of fewer characters is compiled sooner than a thread for it starts.
+_WORTH_A_THREAD = 8000
 
 _lock = threading.RLock()
 
@@ -48,8 +59,7 @@ def _binding() -> Any:
     return llvm
 
 
-@lru_cache(maxsize=8)
-def target_machine(machine: Machine, level: int) -> Any:
+def _new_target_machine(machine: Machine, level: int) -> Any:
     """LLVM's target machine: position-independent code of the small code model, which any loader can place."""
     llvm = binding()
     target = llvm.Target.from_triple(machine.triple)
@@ -58,25 +68,49 @@ def target_machine(machine: Machine, level: int) -> Any:
     )
 
 
+target_machine = lru_cache(maxsize=8)(_new_target_machine)
+"""The target machine in use under our lock; threads beside have others."""
+
+
 def data_layout(machine: Machine) -> str:
     """The data layout that texts for a machine declare."""
     with _lock:
         return str(target_machine(machine, 2).target_data)
 
 
-def _optimised(text: str, machine: Machine, level: int, verify: bool) -> Any:
+def longest_function(text: str) -> int:
+    """The lines of the longest function in a module's text."""
+    return max([part.partition("\n}")[0].count("\n") for part in text.split("\ndefine ")[1:]], default=0)
+
+
+def effort(text: str, level: int) -> tuple[int, bool]:
+    """The optimisation level for a module, of the one that is wanted, and whether to look for vectors in straight code."""
+    lines = longest_function(text)
+    if lines > _LARGE_FUNCTION:
+        level = min(level, 1)
+    return level, level >= 2 and lines <= _STRAIGHT_VECTORS
+
+
+def _unlocked(name: str) -> Any:
+    """A function of llvmlite's library without the lock that llvmlite holds around it, where it has one."""
+    function = getattr(binding().ffi.lib, name)
+    return getattr(function, "_cfn", function)
+
+
+def _optimised(text: str, level: int, verify: bool, target: Any) -> Any:
     llvm = binding()
+    level, straight = effort(text, level)
     try:
-        module = llvm.parse_assembly(text)
+        module = llvm.parse_assembly(text, llvm.create_context())
         if verify:
             module.verify()
     except RuntimeError as error:
         raise QuadrantsInternalError(f"LLVM refuses the emitted text: {error}") from None
     tuning = llvm.create_pipeline_tuning_options(speed_level=level)
-    tuning.loop_vectorization = tuning.slp_vectorization = level >= 2
-    tuning.loop_interleaving = tuning.loop_unrolling = level >= 2
-    builder = llvm.create_pass_builder(target_machine(machine, min(level, 2)), tuning)
-    builder.getModulePassManager().run(module, builder)
+    tuning.loop_vectorization = tuning.loop_interleaving = tuning.loop_unrolling = level >= 2
+    tuning.slp_vectorization = straight
+    builder = llvm.create_pass_builder(target, tuning)
+    _unlocked("LLVMPY_RunNewModulePassManager")(builder.getModulePassManager(), module, builder)
     return module
 
 
@@ -96,22 +130,75 @@ def _our_options() -> Iterator[None]:
             llvm.set_option("", "-disable-lsr=false")
 
 
-def level_for(instructions: int, wanted: int) -> int:
-    """The optimisation level for a module whose longest function has so many instructions."""
-    return min(wanted, 1) if instructions > LARGE_FUNCTION else wanted
+def _emitted(module: Any, target: Any) -> bytes:
+    ffi = binding().ffi
+    with ffi.OutputString() as problem:
+        buffer = _unlocked("LLVMPY_TargetMachineEmitToMemory")(target, module, 1, problem)
+        if not buffer:
+            raise QuadrantsInternalError(f"LLVM makes no object: {problem}")
+    try:
+        return ctypes.string_at(ffi.lib.LLVMPY_GetBufferStart(buffer), ffi.lib.LLVMPY_GetBufferSize(buffer))
+    finally:
+        ffi.lib.LLVMPY_DisposeMemoryBuffer(buffer)
+
+
+def _code_level(text: str, level: int) -> int:
+    return min(effort(text, level)[0], 2)
 
 
 def compile_text(text: str, machine: Machine, level: int, verify: bool = False) -> bytes:
     """The relocatable object of an LLVM module's text.
 
     Raises QuadrantsInternalError if LLVM refuses the text: that is the emitter's fault, never the user's."""
+    return compile_texts([text], machine, level, verify)[0]
+
+
+def compile_texts(texts: Sequence[str], machine: Machine, level: int, verify: bool = False) -> list[bytes]:
+    """The objects of modules' texts, each as `compile_text` makes it, on as many threads as pay."""
+    made: dict[int, bytes] = {}
+    problems: list[BaseException] = []
+    waiting = deque(sorted(range(len(texts)), key=lambda k: -len(texts[k])))  # long ones first
+
+    def work(find_target: Callable[[Machine, int], Any]) -> None:
+        try:
+            while waiting and not problems:
+                k = waiting.popleft()
+                target = find_target(machine, _code_level(texts[k], level))
+                made[k] = _emitted(_optimised(texts[k], level, verify, target), target)
+        except IndexError:  # another thread took the last one
+            pass
+        except BaseException as error:  # told by the thread that waits for all
+            problems.append(error)
+
     with _our_options():
-        module = _optimised(text, machine, level, verify)
-        return target_machine(machine, min(level, 2)).emit_object(module)
+        beside = [threading.Thread(target=work, args=(_new_target_machine,)) for _ in range(_threads_beside(texts))]
+        for thread in beside:
+            thread.start()
+        work(target_machine)
+        for thread in beside:
+            _wait_for(thread, problems)
+    if problems:
+        raise problems[0]
+    return [made[k] for k in range(len(texts))]
+
+
+def _wait_for(thread: threading.Thread, problems: list[BaseException]) -> None:
+    """Waits, whatever signals come: LLVM's options are put back when no thread compiles any more."""
+    while thread.is_alive():
+        try:
+            thread.join()
+        except BaseException as interruption:  # raised when all are done
+            problems.append(interruption)
+
+
+def _threads_beside(texts: Sequence[str]) -> int:
+    """How many threads help the one that asks."""
+    long = sum(len(text) >= _WORTH_A_THREAD for text in texts)
+    return max(min(long, knobs.hardware_threads()) - 1, 0)
 
 
 def assembly(text: str, machine: Machine, level: int) -> str:
     """The assembly of an LLVM module's text."""
     with _our_options():
-        module = _optimised(text, machine, level, False)
-        return target_machine(machine, min(level, 2)).emit_assembly(module)
+        target = target_machine(machine, _code_level(text, level))
+        return target.emit_assembly(_optimised(text, level, False, target))

@@ -90,9 +90,7 @@ def build(module: Module, options: knobs.Options) -> Artifact:
 def compile_module(module: Module, options: Options = _USUAL) -> Artifact:
     """Compiles a module at stage 'lowered'. Raises QuadrantsInternalError for what such a module cannot contain."""
     emitted = emit(module, options.machine)
-    *functions, kernel = emitted.objects
-    objects = [(part.name, _shared_object(part, options)) for part in functions]
-    objects.append((kernel.name, _object(kernel, options)))
+    objects = _objects(emitted.objects, options)
     defined: set[str] = set()
     wanted: set[str] = set()
     for _, data in objects:
@@ -108,16 +106,22 @@ def compile_module(module: Module, options: Options = _USUAL) -> Artifact:
     )
 
 
-def _object(part: EmittedObject, options: Options) -> bytes:
-    level = optimise.level_for(part.instructions, options.level)
-    return optimise.compile_text(part.text, options.machine or host_machine(), level, options.verify)
-
-
-def _shared_object(part: EmittedObject, options: Options) -> bytes:
-    """The object of functions, compiled once for all the kernels that call them."""
+def _objects(parts: tuple[EmittedObject, ...], options: Options) -> list[tuple[str, bytes]]:
+    """The objects of a kernel and of the functions that it reaches; those are compiled once for all kernels."""
     machine = options.machine or host_machine()
     surroundings = f"{options.level} {machine.triple} {machine.processor} {machine.features}"
-    return shared_objects.shared(part.name, surroundings, lambda: _object(part, options))
+    made: dict[str, bytes] = {}
+    for part in parts:
+        found = shared_objects.find(part.name, surroundings) if part.is_shared else None
+        if found is not None:
+            made[part.name] = found
+    missing = [part for part in parts if part.name not in made]
+    texts = [part.text for part in missing]
+    for part, data in zip(missing, optimise.compile_texts(texts, machine, options.level, options.verify)):
+        made[part.name] = data
+        if part.is_shared:
+            shared_objects.keep(part.name, surroundings, data)
+    return [(part.name, made[part.name]) for part in parts]
 
 
 def assembly(artifact: Artifact, options: Options = _USUAL) -> str:
