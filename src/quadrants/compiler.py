@@ -21,7 +21,6 @@ from quadrants.frontend import protocol
 from quadrants.frontend.arguments import Argument
 from quadrants.frontend.compilation import compile_source
 from quadrants.ir.nodes import Module
-from quadrants.ir.verify import verify
 from quadrants.passes import choices, timing
 from quadrants.passes.context import PassContext
 from quadrants.passes.driver import run_pipeline
@@ -113,6 +112,8 @@ def lower(module: Module, context: PassContext) -> None:
     """Takes a module of stage 'kernel' to stage 'lowered'. QuadrantsUnsupportedError for what the target lacks."""
     refuse(module, context.record)
     if context.options.verify:
+        from quadrants.ir.verify import verify
+
         verify(module)
     run_pipeline(module, context=context)
 

@@ -19,7 +19,8 @@ from quadrants.ir.types import f32, f64
 from quadrants.knobs import Arch
 from quadrants.lang.init import supported_archs
 from quadrants.library import elementary_f32, elementary_f64, elementary_text
-from quadrants.passes.expand_functions import EXPANDED, path_of
+from quadrants.passes.elementary import EXPANDED
+from quadrants.passes.expand_functions import path_of
 
 ONE = (
     *("acos", "acosh", "asin", "asinh", "atan", "atanh", "cbrt", "cos", "cosh", "erf", "exp", "exp2", "expm1"),

@@ -86,13 +86,13 @@ def _refuses(module: Module, context: PassContext) -> None:
 
 def test_a_crash_names_pass_and_kernel() -> None:
     with pytest.raises(QuadrantsInternalError, match="pass bad failed on kernel scale: KeyError: 'lost'"):
-        run_pipeline(parse_module(TEXT), options(), passes=[Pass("bad", _crashes, "kernel", "")])
+        run_pipeline(parse_module(TEXT), options(), passes=[Pass("bad", "kernel", "", run=_crashes)])
     with pytest.raises(QuadrantsTypeError, match="the user's mistake"):
-        run_pipeline(parse_module(TEXT), options(), passes=[Pass("bad", _refuses, "kernel", "")])
+        run_pipeline(parse_module(TEXT), options(), passes=[Pass("bad", "kernel", "", run=_refuses)])
 
 
 def test_verification_names_the_pass() -> None:
-    passes = [Pass("bad", _breaks, "kernel", "")]
+    passes = [Pass("bad", "kernel", "", run=_breaks)]
     run_pipeline(parse_module(TEXT), options(), passes=passes)
     with pytest.raises(QuadrantsInternalError, match="pass bad left kernel scale malformed"):
         run_pipeline(parse_module(TEXT), options(verify=True), passes=passes)
@@ -111,7 +111,7 @@ def _sabotage(at: int):
 
 @pytest.mark.parametrize("at", [1, 2, 3])
 def test_bisection_finds_pass_and_rewrite(at: int) -> None:
-    passes = [*PIPELINE[:3], Pass("wrong", _sabotage(at), "kernel", ""), *PIPELINE[3:]]
+    passes = [*PIPELINE[:3], Pass("wrong", "kernel", "", run=_sabotage(at)), *PIPELINE[3:]]
 
     def is_bad(module: Module) -> bool:
         return bool(module.kernel.attributes.get("wrong"))
@@ -124,7 +124,7 @@ def test_bisection_finds_pass_and_rewrite(at: int) -> None:
 
 
 def test_bisection_finds_a_crash() -> None:
-    passes = [*PIPELINE[:3], Pass("crash", _crashes, "kernel", ""), *PIPELINE[3:]]
+    passes = [*PIPELINE[:3], Pass("crash", "kernel", "", run=_crashes), *PIPELINE[3:]]
     assert find_guilty(lambda: parse_module(TEXT), lambda module: False, options(), passes=passes) == Guilt("crash", 0)
 
 
@@ -135,7 +135,7 @@ def test_bisection_refuses_what_is_bad_anyway() -> None:
 
 def test_the_pipeline_is_checked() -> None:
     check_pipeline()
-    one, two = Pass("one", _breaks, "kernel", ""), Pass("two", _breaks, "kernel", "")
+    one, two = Pass("one", "kernel", "", run=_breaks), Pass("two", "kernel", "", run=_breaks)
     with pytest.raises(ValueError, match="pass one must stand before two: because"):
         check_pipeline([two, one], [Constraint("one", "two", "because")])
     with pytest.raises(ValueError, match="one name"):
@@ -143,7 +143,7 @@ def test_the_pipeline_is_checked() -> None:
     with pytest.raises(ValueError, match="there is no such pass"):
         check_pipeline([one], [Constraint("one", "three", "")])
     with pytest.raises(ValueError, match="takes stage tasks"):
-        check_pipeline([Pass("late", _breaks, "tasks", "")], [])
+        check_pipeline([Pass("late", "tasks", "", run=_breaks)], [])
 
 
 def test_every_pass_and_constraint_has_a_reason() -> None:
@@ -164,7 +164,7 @@ def test_a_stretch_takes_each_function_through_all_its_passes() -> None:
         def run(module: Module, context: PassContext) -> None:
             seen.extend((name, function.name) for function in context.functions(module))
 
-        return Pass(name, run, "kernel", "")
+        return Pass(name, "kernel", "", run=run)
 
     module = parse_module(TEXT + "function @other() {\n}\n")
     run_pipeline(module, options(verify=False), passes=[watching("simplify"), watching("cse"), watching("inline")])

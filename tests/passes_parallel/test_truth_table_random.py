@@ -35,7 +35,7 @@ def _backwards(module: Module, context: PassContext) -> None:
 
 
 def _pipeline(turned: bool) -> list[Pass]:
-    after = Pass("backwards", _backwards, "tasks", "independent iterations may run in any order")
+    after = Pass("backwards", "tasks", "independent iterations may run in any order", run=_backwards)
     return [part for step in PIPELINE for part in ([step, after] if turned and step.name == "parallelise" else [step])]
 
 

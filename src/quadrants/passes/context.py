@@ -28,7 +28,7 @@ class PassContext(MutableRecord):
     to `notices` and add to `counters`; the driver fills `times` (seconds a pass), `sizes` (operations after a pass,
     where `count_ops` is set) and `executed`. Before each optional rewrite a pass asks `permit`, so that a wrong rewrite
     can be found by bisection: `rewrite_limit` is how many are still allowed, None for all. `memory_effects` keeps an
-    analysis between passes that do not change it; `settled` (operations by kind, by function), `unsettled` (whether a
+    analysis between passes that do not change it, `census` one between passes that do not run; `settled` (operations by kind, by function), `unsettled` (whether a
     function has changed since) and `narrow` (functions with work left for the lowered stage) save the second round of
     passes where the first one was enough. `focus` is the function that a local pass is to look at, None for all.
     `lane_options` collects numbers of lanes that the model cannot tell from the one that it chose; `lanes_to_try`, if not
@@ -45,6 +45,7 @@ class PassContext(MutableRecord):
     count_ops: bool = False
     rewrite_limit: int | None = None
     memory_effects: Any = None
+    census: Any = None
     settled: dict[str, Counter[str]] = fresh(dict[str, "Counter[str]"])
     unsettled: dict[str, bool] = fresh(dict[str, bool])
     narrow: set[str] = fresh(set[str])

@@ -11,10 +11,11 @@ from typing import Any
 from quadrants import knobs
 from quadrants.errors import QuadrantsCompilationError, QuadrantsInternalError
 from quadrants.ir.nodes import Module
+from quadrants.passes.census import Census
 from quadrants.passes.context import Notice, PassContext
 from quadrants.passes.pipeline import PIPELINE, STRETCHES, Pass
 from quadrants.passes.structure import count_ops
-from quadrants.records import Record
+from quadrants.records import Record, replace
 
 __all__ = ["Guilt", "Notice", "PassContext", "find_guilty", "run_pipeline"]
 
@@ -88,10 +89,11 @@ def check_names(options: knobs.Options, passes: Sequence[Pass] = PIPELINE) -> No
 
 def _run_stretch(steps: list[Pass], module: Module, context: PassContext) -> None:
     """Takes each function through all the passes, one function after the other."""
+    useful = [step for step in steps if _may_find(step, module, context)]
     try:
         for function in list(module.functions.values()):
             context.focus = function
-            for step in steps:
+            for step in useful:
                 module.stage = step.stage
                 _apply(step, module, context)
     finally:
@@ -101,25 +103,35 @@ def _run_stretch(steps: list[Pass], module: Module, context: PassContext) -> Non
 
 
 def _run(step: Pass, module: Module, context: PassContext) -> None:
-    _apply(step, module, context)
+    if _may_find(step, module, context):
+        _apply(step, module, context)
     _finish(step, module, context)
     _look(step, module, context)
+
+
+def _may_find(step: Pass, module: Module, context: PassContext) -> bool:
+    """Whether there can be something for a pass in a module as it is."""
+    if context.census is None:
+        context.census = Census(module, context.record)
+    return step.finds(context.census)
 
 
 def _apply(step: Pass, module: Module, context: PassContext) -> None:
     started = time.perf_counter()
     try:
-        step.run(module, context)
+        step.apply(module, context)
     except (QuadrantsCompilationError, QuadrantsInternalError, RecursionError):
         raise
     except Exception as error:
         text = f"pass {step.name} failed on kernel {module.entry}: {type(error).__name__}: {error}"
         raise QuadrantsInternalError(text) from error
+    context.census = None
     context.times[step.name] = context.times.get(step.name, 0.0) + time.perf_counter() - started
 
 
 def _finish(step: Pass, module: Module, context: PassContext) -> None:
     context.executed.append(step.name)
+    context.times.setdefault(step.name, 0.0)
     if not step.keeps_effects:
         context.memory_effects = None
     module.stage = step.leads_to or step.stage
@@ -221,7 +233,7 @@ class _Counting:
     def run(self, module: Module, context: PassContext) -> None:
         context.rewrite_limit = self.rewrites
         try:
-            self.step.run(module, context)
+            self.step.apply(module, context)
         finally:
             self.used = self.rewrites - (context.rewrite_limit or 0)
             context.rewrite_limit = None
@@ -234,9 +246,7 @@ def _limited(
     name = _optional_names(passes, options)[guilty - 1]
     chosen = next(step for step in passes if step.name == name)
     counting = _Counting(chosen, rewrites)
-    limited = Pass(
-        chosen.name, counting.run, chosen.stage, chosen.reason, chosen.leads_to, keeps_effects=chosen.keeps_effects
-    )
+    limited = replace(chosen, run=counting.run)
     return [limited if step is chosen else step for step in passes], counting
 
 

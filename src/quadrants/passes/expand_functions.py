@@ -16,17 +16,11 @@ from quadrants.ir.text import parse_module
 from quadrants.ir.types import ScalarType, f32, f64, scalar_of
 from quadrants.passes.clone import clone_ops
 from quadrants.passes.context import PassContext
+from quadrants.passes.elementary import EXPANDED
 
-__all__ = ["EXPANDED", "path_of", "run"]
+__all__ = ["path_of", "run"]
 
 _FOLDER = Path(__file__).parent / "functions"
-EXPANDED = frozenset(
-    {
-        *("acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "cos", "cosh", "erf", "exp", "exp2"),
-        *("expm1", "hypot", "log", "log10", "log1p", "log2", "pow", "sin", "sinh", "tan", "tanh"),
-    }
-)
-"""The rows of the op table that have bodies (`pow`: that of floats)."""
 _MOST = 2000
 """Operations by which a function grows at most; what would be written out beyond that is called."""
 

@@ -2,76 +2,48 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Sequence
 
 from quadrants import knobs
 from quadrants.ir.nodes import STAGES, Module
-from quadrants.passes import (
-    argument_bounds,
-    check_bounds,
-    contract,
-    cost,
-    cse,
-    cut_loops,
-    dead_code,
-    dead_stores,
-    drop_atomics,
-    expand_functions,
-    forward_stores,
-    fuse,
-    gather_once,
-    hoist,
-    inductions,
-    inline,
-    interchange,
-    jam,
-    join_returns,
-    lower_matrices,
-    mark_aliases,
-    mark_rows,
-    offload,
-    order_atomics,
-    parallelise,
-    privatise,
-    random_streams,
-    scans,
-    scatter,
-    settle_updates,
-    simplify,
-    sink_slots,
-    split_reductions,
-    straighten,
-    tile,
-    unroll,
-    vectorise,
-    vectorise_inside,
-    vectorise_rows,
-    widen_sums,
-    wrap_indices,
-)
+from quadrants.passes.census import Census
 from quadrants.passes.context import PassContext
+from quadrants.passes.elementary import EXPANDED
 from quadrants.records import Record
 
 __all__ = ["CONSTRAINTS", "PIPELINE", "STRETCHES", "Constraint", "Pass", "check_pipeline"]
 
 
+Run = Callable[[Module, PassContext], None]
+
+
 class Pass(Record):
-    """One step of the pipeline.
+    """One step of the pipeline: `run` of the module of that name in this folder, or of `file`, which is imported when the
+    pass first runs; or the function `run`.
 
     `stage` is the module's stage when the pass runs, `leads_to` the stage afterwards ('' for the same). A `required`
     pass gives meaning or form that later steps rely on; the others only improve, and can be left out. `wanted` says
-    whether the options ask for the pass at all. A pass `keeps_effects` if it adds no access, call or parameter: what is
-    known of memory effects then holds on.
+    whether the options ask for the pass at all; `finds`, whether there can be something for it in a module: where it says
+    no, the pass would change nothing and is not run, so that a kernel waits for no import of a pass that it has no use
+    for. A pass `keeps_effects` if it adds no access, call or parameter: what is known of memory effects then holds on.
     """
 
     name: str
-    run: Callable[[Module, PassContext], None]
     stage: str
     reason: str
     leads_to: str = ""
     required: bool = False
     wanted: Callable[[knobs.Options], bool] = lambda options: True
+    finds: Callable[[Census], bool] = lambda census: True
     keeps_effects: bool = False
+    file: str = ""
+    run: Run | None = None
+
+    def apply(self, module: Module, context: PassContext) -> None:
+        """Runs the pass on a module, in place."""
+        run: Run = self.run or importlib.import_module(f"quadrants.passes.{self.file or self.name}").run
+        run(module, context)
 
 
 class Constraint(Record):
@@ -87,90 +59,109 @@ def _checked(options: knobs.Options) -> bool:
 
 
 PIPELINE: tuple[Pass, ...] = (
-    Pass("join_returns", join_returns.run, "kernel", "functions that return early can be inlined, too"),
-    Pass("inline", inline.run, "kernel", "small calls cost nothing; loops of functions become the kernel's"),
-    Pass("mark_aliases", mark_aliases.run, "kernel", "a function may get one array twice", required=True),
-    Pass("settle_updates", settle_updates.run, "kernel", "most values leave the element that they are added to alone"),
-    Pass("unroll", unroll.run, "kernel", "components of vectors are known elements"),
-    Pass("simplify", simplify.run, "kernel", "constants, laws of algebra, decided branches", keeps_effects=True),
-    Pass("cse", cse.run, "kernel", "analyses compare indices and bounds by identity", keeps_effects=True),
-    Pass("forward_stores", forward_stores.run, "kernel", "values stay out of memory", keeps_effects=True),
+    Pass("join_returns", "kernel", "functions that return early can be inlined, too"),
+    Pass("inline", "kernel", "small calls cost nothing; loops of functions become the kernel's"),
+    Pass("mark_aliases", "kernel", "a function may get one array twice", required=True),
     Pass(
-        "dead_code", dead_code.run, "kernel", "what is carried for nothing looks like a dependence", keeps_effects=True
+        "settle_updates",
+        "kernel",
+        "most values leave the element that they are added to alone",
+        finds=lambda census: "update_loaded" in census.kinds,
     ),
-    Pass("sink_slots", sink_slots.run, "kernel", "private memory of one iteration is no dependence"),
-    Pass("inductions", inductions.run, "kernel", "values that the counter tells are no dependence"),
-    Pass("parallelise", parallelise.run, "kernel", "the truth table of loops", leads_to="tasks", required=True),
+    Pass("unroll", "kernel", "components of vectors are known elements"),
+    Pass("simplify", "kernel", "constants, laws of algebra, decided branches", keeps_effects=True),
+    Pass("cse", "kernel", "analyses compare indices and bounds by identity", keeps_effects=True),
+    Pass("forward_stores", "kernel", "values stay out of memory", keeps_effects=True),
+    Pass(
+        "dead_code",
+        "kernel",
+        "what is carried for nothing looks like a dependence",
+        keeps_effects=True,
+    ),
+    Pass("sink_slots", "kernel", "private memory of one iteration is no dependence"),
+    Pass("inductions", "kernel", "values that the counter tells are no dependence"),
+    Pass("parallelise", "kernel", "the truth table of loops", leads_to="tasks", required=True),
     Pass(
         "settle_updates2",
-        settle_updates.run,
         "tasks",
         "an element is read before its update's value is computed, unless iterations meet there",
         required=True,
+        file="settle_updates",
+        finds=lambda census: "update_loaded" in census.kinds,
     ),
     Pass(
         "mark_rows",
-        mark_rows.run,
         "tasks",
         "lanes may take loops within that are independent",
         wanted=lambda options: not _checked(options),  # there a check stops the first iteration that fails
     ),
     Pass(
         "random_streams",
-        random_streams.run,
         "tasks",
         "random numbers depend on iterations, not on threads",
         required=True,
+        finds=lambda census: "random" in census.kinds,
     ),
     Pass(
         "scans",
-        scans.run,
         "tasks",
         "prefixes of integers are added up block by block",
         wanted=lambda options: not _checked(options),
+        finds=lambda census: census.carries_integers and "store" in census.kinds,
     ),
-    Pass("privatise", privatise.run, "tasks", "a shared sum is kept in registers and added once"),
+    Pass(
+        "privatise",
+        "tasks",
+        "a shared sum is kept in registers and added once",
+        finds=lambda census: "update" in census.kinds,
+    ),
     Pass(
         "fuse",
-        fuse.run,
         "tasks",
         "what two loops touch comes from memory once",
         wanted=lambda options: not _checked(options),  # there what fails leaves behind what Python would
+        finds=lambda census: census.parallel > 1,
     ),
     Pass(
         "straighten",
-        straighten.run,
         "tasks",
         "reductions under conditions run in vector lanes",
         wanted=lambda options: not options.debug,  # there only what Python computes is computed, and checked
+        finds=lambda census: census.carries and not census.kinds.isdisjoint(("if", "select")),
     ),
-    Pass("widen_sums", widen_sums.run, "tasks", "sums are fast, exact, and the same in every run", required=True),
-    Pass("drop_atomics", drop_atomics.run, "tasks", "atomics only where iterations can meet"),
+    Pass(
+        "widen_sums",
+        "tasks",
+        "sums are fast, exact, and the same in every run",
+        required=True,
+        finds=lambda census: census.carries,
+    ),
+    Pass(
+        "drop_atomics", "tasks", "atomics only where iterations can meet", finds=lambda census: "update" in census.kinds
+    ),
     Pass(
         "order_atomics",
-        order_atomics.run,
         "tasks",
         "deterministic mode: sums have one order",
         required=True,
         wanted=lambda options: options.deterministic,
+        finds=lambda census: census.atomics,
     ),
     Pass(
         "scatter",
-        scatter.run,
         "tasks",
         "sums into shared arrays run on private copies",
         wanted=lambda options: not options.debug,  # there each sum is checked
+        finds=lambda census: census.atomics,
     ),
     Pass(
         "argument_bounds",
-        argument_bounds.run,
         "tasks",
         "functions whose callers count from the start do so, too",
         keeps_effects=True,
     ),
     Pass(
         "check_bounds",
-        check_bounds.run,
         "tasks",
         "debug mode stops before memory is touched",
         required=True,
@@ -178,59 +169,94 @@ PIPELINE: tuple[Pass, ...] = (
     ),
     Pass(
         "cut_loops",
-        cut_loops.run,
         "tasks",
         "borders, remainders and comparisons leave the middle of loops to vector lanes",
         wanted=lambda options: not _checked(options),
     ),
-    Pass("wrap_indices", wrap_indices.run, "tasks", "targets count indices from the start", required=True),
+    Pass("wrap_indices", "tasks", "targets count indices from the start", required=True),
     Pass(
         "gather_once",
-        gather_once.run,
         "tasks",
         "what many iterations reach by index lies in the order in which they reach it",
         wanted=lambda options: not _checked(options),  # there the index that is out of range is told
+        finds=lambda census: census.depth > 1 and census.reads_integers,
     ),
-    Pass("cost", cost.run, "tasks", "short loops are not worth a thread's wake-up", required=True),
+    Pass("cost", "tasks", "short loops are not worth a thread's wake-up", required=True),
     Pass(
-        "hoist", hoist.run, "tasks", "what does not change is computed once, in front of the loop", keeps_effects=True
+        "hoist",
+        "tasks",
+        "what does not change is computed once, in front of the loop",
+        keeps_effects=True,
     ),
     Pass(
-        "dead_stores", dead_stores.run, "tasks", "memory that is overwritten unseen is not written", keeps_effects=True
+        "dead_stores",
+        "tasks",
+        "memory that is overwritten unseen is not written",
+        keeps_effects=True,
     ),
-    Pass("lower_matrices", lower_matrices.run, "tasks", "targets have scalars", leads_to="lowered", required=True),
-    Pass("simplify2", simplify.run, "lowered", "elements show what matrices hid", keeps_effects=True),
-    Pass("cse2", cse.run, "lowered", "index arithmetic of matrix elements is shared", keeps_effects=True),
-    Pass("dead_code2", dead_code.run, "lowered", "elements that nothing uses", keeps_effects=True),
-    Pass("tile", tile.run, "lowered", "large sums of products run on packed panels, with a tile of sums in registers"),
-    Pass("jam", jam.run, "lowered", "sums over one range share its loads, and wait less for one another"),
-    Pass("interchange", interchange.run, "lowered", "walks down columns read memory along its lines"),
+    Pass("lower_matrices", "tasks", "targets have scalars", leads_to="lowered", required=True),
+    Pass("simplify2", "lowered", "elements show what matrices hid", keeps_effects=True, file="simplify"),
+    Pass("cse2", "lowered", "index arithmetic of matrix elements is shared", keeps_effects=True, file="cse"),
+    Pass("dead_code2", "lowered", "elements that nothing uses", keeps_effects=True, file="dead_code"),
+    Pass(
+        "tile",
+        "lowered",
+        "large sums of products run on packed panels, with a tile of sums in registers",
+        finds=lambda census: census.depth > 2,
+    ),
+    Pass(
+        "jam",
+        "lowered",
+        "sums over one range share its loads, and wait less for one another",
+        finds=lambda census: census.carries_lines,
+    ),
+    Pass(
+        "interchange",
+        "lowered",
+        "walks down columns read memory along its lines",
+        finds=lambda census: census.carries_lines,
+    ),
     Pass(
         "expand_functions",
-        expand_functions.run,
         "lowered",
         "targets lack elementary functions, and libraries have none for lanes",
         required=True,
         keeps_effects=True,
+        finds=lambda census: not census.kinds.isdisjoint(EXPANDED),
     ),
-    Pass("vectorise_rows", vectorise_rows.run, "lowered", "rows of neighbours within an iteration run in lanes"),
-    Pass("vectorise_inside", vectorise_inside.run, "lowered", "what an item adds up over its neighbours runs in lanes"),
+    Pass(
+        "vectorise_rows",
+        "lowered",
+        "rows of neighbours within an iteration run in lanes",
+        finds=lambda census: census.independent,
+    ),
+    Pass(
+        "vectorise_inside",
+        "lowered",
+        "what an item adds up over its neighbours runs in lanes",
+        finds=lambda census: census.carries_inside,
+    ),
     Pass(
         "contract",
-        contract.run,
         "lowered",
         "a product and a sum are one instruction, the same in lanes and alone",
         keeps_effects=True,
     ),
-    Pass("vectorise", vectorise.run, "lowered", "iterations that part, or reach apart, run in vector lanes"),
+    Pass("vectorise", "lowered", "iterations that part, or reach apart, run in vector lanes"),
     Pass(
         "split_reductions",
-        split_reductions.run,
         "lowered",
         "what is launched on a device gives no values back",
         required=True,
+        finds=lambda census: census.launches,
     ),
-    Pass("offload", offload.run, "lowered", "the host launches what touches memory", required=True),
+    Pass(
+        "offload",
+        "lowered",
+        "the host launches what touches memory",
+        required=True,
+        finds=lambda census: census.launches,
+    ),
 )
 STRETCHES: tuple[tuple[str, ...], ...] = (
     ("simplify", "cse", "forward_stores", "dead_code", "sink_slots", "inductions"),
@@ -241,7 +267,7 @@ STRETCHES: tuple[tuple[str, ...], ...] = (
 )
 """Passes in a row that look at one function at a time (`context.functions`) and at nothing of others but their effects,
 none of which change before the last one that asks: the driver takes each function through a whole stretch while it is in
-the processor's caches."""
+the processor's caches. What their `finds` say holds for the whole stretch."""
 
 CONSTRAINTS: tuple[Constraint, ...] = (
     Constraint("join_returns", "inline", "only a body with one return can stand in place of a call"),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from quadrants.ir.nodes import Op
 from quadrants.ir.types import ScalarType
-from quadrants.passes.expand_functions import EXPANDED
+from quadrants.passes.elementary import EXPANDED
 from quadrants.targets.llvm.functions import EXACT, INTRINSICS
 from quadrants.targets.llvm.helpers import call_helper
 from quadrants.targets.llvm.scalars import literal, register_type

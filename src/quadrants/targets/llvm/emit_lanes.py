@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from quadrants.ir.nodes import Op, Value
 from quadrants.ir.types import LaneType, ScalarType, scalar_of
-from quadrants.passes.expand_functions import EXPANDED
+from quadrants.passes.elementary import EXPANDED
 from quadrants.targets.llvm.emit_arithmetic import flags
 from quadrants.targets.llvm.functions import INTRINSICS
 from quadrants.targets.llvm.masks import is_mask

@@ -9,7 +9,7 @@ from quadrants import knobs
 from quadrants.ir.interpret import prepare
 from quadrants.ir.nodes import Module
 from quadrants.ir.types import scalar_types
-from quadrants.passes.expand_functions import EXPANDED
+from quadrants.passes.elementary import EXPANDED
 from quadrants.records import Record
 from quadrants.targets.capability import CapabilityRecord
 
