@@ -164,3 +164,73 @@ def test_numbers_that_grow_beyond_64_bits() -> None:
         f(0.5)
     count = 8
     assert f(0.5) == 8.5
+
+
+def test_captured_arrays_that_are_changed_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their memory, sizes and elements' types are looked at in each launch, elements that change cost nothing."""
+    values, grid = np.arange(6.0), np.zeros((3, 4))
+
+    @qd.kernel
+    def total():
+        s = 0.0
+        for i in range(len(values)):
+            s += values[i]
+        return s
+
+    @qd.kernel
+    def fill():
+        for i in range(grid.shape[0]):
+            for j in range(grid.shape[1]):
+                grid[i, j] = 10 * i + j
+
+    for _ in range(3):
+        assert total() == 15.0
+        fill()
+    found = slow_calls(total, monkeypatch)
+    values += 1.0
+    assert total() == 21.0 and not found
+    values.resize((30000,), refcheck=False)
+    values[:] = 2.0
+    assert total() == 60000.0
+    values.dtype = np.int64
+    values[:] = 3
+    assert total() == 90000
+    grid.shape = (4, 3)
+    fill()
+    assert grid.tolist() == [[10 * i + j for j in range(3)] for i in range(4)]
+
+
+def test_objects_that_get_other_members_at_once() -> None:
+    """`object.__dict__ = …`: what the launcher looks up is no longer the object's."""
+
+    @qd.data_oriented
+    class Counter:
+        def __init__(self) -> None:
+            self.count = 1
+            self.x = np.zeros(3)
+
+        @qd.kernel
+        def fill(self):
+            for i in range(len(self.x)):
+                self.x[i] = self.count
+
+    @qd.kernel
+    def fill(state):
+        for i in range(len(state.x)):
+            state.x[i] = state.factor
+
+    counter, state = Counter(), Loose(np.zeros(3), 2.0, Inner(np.zeros(1), 3))
+    for number in range(4):
+        counter.count, state.factor = number, number + 0.5
+        counter.fill()
+        fill(state)
+    counter.__dict__ = {"count": 8, "x": np.zeros(4)}
+    state.__dict__ = {**state.__dict__, "factor": 9.5, "x": np.zeros(5)}
+    for _ in range(2):
+        counter.fill()
+        fill(state)
+        assert counter.x.tolist() == [8.0] * 4
+        assert state.x.tolist() == [9.5] * 5
+    counter.__dict__.update(count=7)
+    counter.fill()
+    assert counter.x.tolist() == [7.0] * 4

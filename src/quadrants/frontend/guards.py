@@ -6,6 +6,8 @@ import gc
 import types
 from typing import Any
 
+import numpy as np
+
 from quadrants.frontend import protocol
 
 __all__ = [
@@ -13,6 +15,7 @@ __all__ = [
     "ContentGuard",
     "Guard",
     "LiveNumber",
+    "MembersGuard",
     "Observation",
     "cell_of",
     "guards_of",
@@ -53,7 +56,8 @@ class Guard:
 
 class ContentGuard:
     """A captured object that can be changed in place (a host vector or matrix, a list, a dictionary, a set) and must
-    still hold what it held; elements of containers are compared by identity."""
+    still hold what it held; elements of containers are compared by identity. A NumPy array must still be the same memory,
+    divided in the same way: its elements may change."""
 
     __slots__ = ("container", "kept", "key", "snapshot", "value")
 
@@ -72,11 +76,33 @@ class ContentGuard:
         return protocol.content_words(self.container)
 
 
+class MembersGuard(ContentGuard):
+    """A captured object whose members are looked up in the dictionary that it has now."""
+
+    __slots__ = ()
+
+    def __init__(self, owner: Any) -> None:
+        self.container = owner
+        self.key = "members"
+        self.value = None
+        self.kept = owner.__dict__
+        self.snapshot = id(self.kept)
+
+    def holds(self) -> bool:
+        return self.container.__dict__ is self.kept
+
+    def words(self) -> list[tuple[int, int]] | None:
+        return protocol.content_words(self)
+
+
 def _content(value: Any) -> tuple[Any, Any]:
     """(what is compared, what has to stay alive for that)"""
     matrix = protocol.matrix_constant(value)
     if matrix is not None:
         return repr(matrix), None
+    if isinstance(value, np.ndarray):
+        facts = value.__array_interface__["data"], value.shape, value.strides, value.dtype
+        return facts, value.dtype  # words know the type by identity
     if isinstance(value, dict):
         return [(id(key), id(item)) for key, item in value.items()], list(value.items())
     kept = list(value)
@@ -85,7 +111,7 @@ def _content(value: Any) -> tuple[Any, Any]:
 
 def _content_guards(value: Any) -> list[ContentGuard]:
     """Guards on the inside of a captured object and of what it holds."""
-    if protocol.matrix_constant(value) is not None:
+    if isinstance(value, np.ndarray) or protocol.matrix_constant(value) is not None:
         return [ContentGuard(value)]
     if type(value) in (list, dict, set):
         inside = value.values() if type(value) is dict else value
@@ -177,7 +203,11 @@ def guards_of(way: str, owner: Any, name: str, value: Any) -> list[Guard | Conte
     return [Guard(*place, kept), *_content_guards(kept), *shadows_of(way, owner, name, place)]
 
 
-def shadows_of(way: str, owner: Any, name: str, place: tuple[Any, str | None]) -> list[Guard]:
-    """What keeps a member of a class the member of an object: that the object has none of its own."""
+def shadows_of(way: str, owner: Any, name: str, place: tuple[Any, str | None]) -> list[Guard | ContentGuard]:
+    """What keeps a member where it was found: that the object's dictionary is still the same and, for a member of the
+    class, has none of that name."""
     own = getattr(owner, "__dict__", None) if way == "member" else None
-    return [Guard(own, name, ABSENT)] if type(own) is dict and own is not place[0] else []
+    if type(own) is not dict or isinstance(owner, types.ModuleType):
+        return []
+    members = MembersGuard(owner)
+    return [members] if own is place[0] else [members, Guard(own, name, ABSENT)]

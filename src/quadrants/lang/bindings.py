@@ -13,6 +13,7 @@ from quadrants.frontend.guards import ABSENT, ContentGuard, Guard, LiveNumber
 from quadrants.ir.types import ArrayType, MatrixType, ScalarType, u1
 from quadrants.program import Program
 from quadrants.runtime import launch
+from quadrants.runtime.launch_probe import members_words
 
 if TYPE_CHECKING:
     from quadrants.lang.kernel import Kernel
@@ -54,7 +55,7 @@ def install(
         program.entry,
         program.template,
         plan.specs,
-        [launched for guard in program.guards for launched in _guard(guard)],
+        [*plan.guards, *[launched for guard in program.guards for launched in _guard(guard)]],
         _result(program),
         [name for name, _ in described],
         release_gil=not fresh and seconds > LONG_RUN,
@@ -110,6 +111,7 @@ class _Plan:
         self.program = program
         self.specs: list[launch.ArgumentSpec] = []
         self.members: list[launch.Member] = []
+        self.guards: list[launch.WordsGuard] = []
         self.has_containers = False
         self.position = 0
 
@@ -158,6 +160,8 @@ class _Plan:
         members = None if is_fixed else getattr(value, "__dict__", None)
         if not is_fixed and type(members) is not dict:
             return False
+        if not is_fixed:
+            self.guards.append(launch.WordsGuard(tuple(members_words(value)), value))
         names = argument.names or ("",) * len(argument.children)
         for name, child, part in zip(names, argument.children, _parts(argument)):
             if child.kind in ("static", "sequence"):

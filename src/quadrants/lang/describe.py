@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 from quadrants.frontend import protocol
+from quadrants.frontend.guards import MembersGuard
 from quadrants.frontend.protocol import Annotation
 from quadrants.ir.types import ScalarType
 from quadrants.lang.matrix import Matrix, Vector, wrap_value
 from quadrants.lang.storage import Storage
 from quadrants.lang.types import MatrixAnnotation, NDArray, OptionalAnnotation, Template
-from quadrants.runtime.launch_probe import slot_offset
+from quadrants.runtime.launch_probe import array_words, members_words, slot_offset
 
 __all__ = ["read_annotation", "read_matrix", "register"]
 
@@ -67,8 +68,12 @@ def read_matrix(value: Any) -> tuple[list[Any], tuple[int, ...], ScalarType | No
 
 
 def content_words(value: Any) -> list[tuple[int, int]] | None:
-    """(address, 64-bit word) of the memory that holds a host vector's or a list's content; None for anything else and
-    for content that is not made of whole words."""
+    """(address, 64-bit word) of the memory that holds a host vector's or a list's content, or what tells where a NumPy
+    array's elements are, or an object's members; None for anything else and for content that is not made of whole words."""
+    if isinstance(value, np.ndarray):
+        return array_words(value)
+    if isinstance(value, MembersGuard):
+        return members_words(value.container)
     if isinstance(value, Matrix):
         array = value._value
         if not array.flags.c_contiguous or array.nbytes % 8:

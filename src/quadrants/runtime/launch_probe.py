@@ -15,11 +15,12 @@ import numpy as np
 from quadrants.records import Record
 from quadrants.runtime import native
 
-__all__ = ["Facts", "dtype_word", "facts", "slot_offset"]
+__all__ = ["Facts", "array_words", "dtype_word", "facts", "members_words", "slot_offset"]
 
 _HEAD = object.__basicsize__
 _WORD_MASK = 0xFFFFFFFF_00FF_0000  # of the second word of a dtype: its number and its byte order
 _ARRAY_FIELDS = ("data", "rank", "shape", "strides", "base", "dtype", "flags")
+_MANAGED_DICTIONARY = -24  # from an object of a class of Python's, in CPython 3.11 and later
 _MEMBER_RECORD = 24  # in a slot's descriptor: after its type, name and qualified name
 
 
@@ -63,6 +64,28 @@ def facts() -> Facts | None:
 def dtype_word(dtype: np.dtype) -> int:
     """What a launch compares of a dtype: its number and its byte order."""
     return _word(id(dtype) + _HEAD + 8) & _WORD_MASK
+
+
+def array_words(array: np.ndarray) -> list[tuple[int, int]] | None:
+    """(address, 64-bit word) of what tells where an array's memory is, how it is divided, and what its elements are;
+    pointers come before what they point to. None where launches must not rely on it."""
+    found = facts()
+    if found is None:
+        return None
+    at = id(array)
+    addresses = [at + place for place in (found.data, found.rank, found.shape, found.strides, found.dtype, found.flags)]
+    if array.ndim:
+        first = _word(at + found.shape)  # the strides follow the sizes
+        addresses += range(first, first + 16 * array.ndim, 8)
+    return [(address, _word(address)) for address in addresses]
+
+
+def members_words(owner: object) -> list[tuple[int, int]]:
+    """(address, word) of where an object keeps its dictionary of members; none where that is not as expected."""
+    place = type(owner).__dictoffset__
+    address = id(owner) + (place if place > 0 else _MANAGED_DICTIONARY)
+    expected = id(getattr(owner, "__dict__", None))
+    return [(address, expected)] if facts() is not None and place and _word(address) == expected else []
 
 
 def slot_offset(owner: type, name: str) -> int:
