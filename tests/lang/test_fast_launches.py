@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import quadrants as qd
+from quadrants import knobs
 from quadrants.errors import QuadrantsTypeError
 from quadrants.runtime import launch
 
@@ -35,6 +36,12 @@ class Loose:
     x: Any
     factor: float
     inner: Inner
+
+
+@pytest.fixture(autouse=True)
+def untimed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine a launch may take so long that it is worth tuning, which Python does."""
+    monkeypatch.setattr(knobs.current, "autotune", False)
 
 
 def slow_calls(kernel: Any, monkeypatch: pytest.MonkeyPatch) -> list[int]:
