@@ -176,7 +176,8 @@ class Program:
         first = len(self.frame.parameters) - len(self.captured)
         for source, offset in zip(self.captured, self.frame.parameters[first:]):
             if isinstance(source, LiveNumber):
-                struct.pack_into("<d" if source.kind is float else "<q", frame, offset, source.read())
+                data = memory_bytes(source.type, held_dtype(source.type).type(source.read()))
+                frame[offset : offset + len(data)] = data
 
     def after(self, status: int) -> None:
         """Prints what the kernel printed; raises what a check found."""
@@ -207,7 +208,7 @@ class Program:
         ]
         for source in self.captured:
             if isinstance(source, LiveNumber):
-                arguments.append(np.float64(source.read()) if source.kind is float else np.int64(source.read()))
+                arguments.append(held_dtype(source.type).type(source.read()))
             else:
                 arguments.append(as_numpy(source))
         assert self.interpreter is not None

@@ -241,3 +241,34 @@ def test_objects_that_get_other_members_at_once() -> None:
     counter.__dict__.update(count=7)
     counter.fill()
     assert counter.x.tolist() == [7.0] * 4
+
+
+@pytest.mark.parametrize("initialised", (False, True))
+def test_the_type_of_a_number_does_not_depend_on_what_it_was(
+    initialised: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a constant, when it changes, in the launcher, when it does not fit, and when it fits again."""
+    if initialised:
+        qd.init(arch=qd.x64, autotune=False)
+    number = 3000
+
+    @qd.kernel
+    def grown(n: int):
+        x = number
+        for _ in range(n):
+            x = x * 1000000
+        return x
+
+    def wrapped(value: int) -> int:
+        wide = 64 if not initialised or abs(value) >= 2**31 else 32
+        product = value * 1000000 % (1 << wide)
+        return product - (1 << wide) if product >> (wide - 1) else product
+
+    values = (3000, 3001, 3002, 3000, 2**31 + 1, 2**31 + 2, 3000, -(2**40), 3001, 3000, -5, 2**31 - 1)
+    for value in values * 2:
+        number = value
+        assert grown(1) == wrapped(value), value
+    found = slow_calls(grown, monkeypatch)
+    for number in range(3000, 3020):
+        assert grown(1) == wrapped(number)
+    assert not found

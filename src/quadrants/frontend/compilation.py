@@ -20,7 +20,7 @@ from quadrants.frontend.guards import (
     LiveNumber,
     Observation,
     guards_of,
-    is_live,
+    live_type,
     place_of,
     shadows_of,
 )
@@ -29,7 +29,7 @@ from quadrants.frontend.source import function_source, place
 from quadrants.frontend.values import Array, Binding, Run, Sequence, Static
 from quadrants.frontend.walker import Restart, Walker
 from quadrants.ir.nodes import Function, Module, Value
-from quadrants.ir.types import ScalarType, Type, f64, i64
+from quadrants.ir.types import ScalarType, Type
 
 if TYPE_CHECKING:
     from quadrants.frontend.calls import Arguments
@@ -128,12 +128,12 @@ class Compilation:
         return self._captured(walker, "member", owner, name, value)
 
     def _captured(self, walker: Walker, way: str, owner: Any, name: str, value: Any) -> Binding:
-        if is_live(value) and not walker.static_depth and self.live_numbers:
+        if self.live_numbers and not walker.static_depth and live_type(value, walker.default_int) is not None:
             place = place_of(way, owner, name, value)
             if place is not None and (id(place[0]), place[1]) in self.live_numbers:
                 self._guard(shadows_of(way, owner, name, place))
-                number = LiveNumber(*place, type(value), Observation(way, owner, name))
-                return self.capture(walker, ("number", id(place[0]), place[1], number.kind), number, None)
+                number = LiveNumber(*place, walker.default_int, Observation(way, owner, name))
+                return self.capture(walker, ("number", id(place[0]), place[1], number.type), number, None)
         self._depend(way, owner, name, value)
         if protocol.is_array(value):
             self.array_names.setdefault(id(value), name)
@@ -179,9 +179,7 @@ class Compilation:
             if known == key:
                 return binding
         if isinstance(source, LiveNumber):
-            binding: Run | Array = Run(
-                walker.function.body.add_argument(f64 if source.kind is float else i64, source.observation.name), True
-            )
+            binding: Run | Array = Run(walker.function.body.add_argument(source.type, source.observation.name), True)
         else:
             binding = self._array_binding(walker, key, source, node)
         walker.captured.append((key, source, binding))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from quadrants.frontend import protocol
+from quadrants.ir.types import ScalarType, f64, i64
 
 __all__ = [
     "ABSENT",
@@ -19,7 +20,7 @@ __all__ = [
     "Observation",
     "cell_of",
     "guards_of",
-    "is_live",
+    "live_type",
     "place_of",
     "shadows_of",
 ]
@@ -140,28 +141,42 @@ class Observation:
 
 
 class LiveNumber:
-    """A captured number that has changed before: a parameter of the kernel of type `kind`, read at each launch."""
+    """A captured number that has changed before: a parameter of the kernel, read at each launch. It has the `type` that the
+    number as a constant would have, so that results do not depend on what it was before; of floats the widest, which are
+    rounded where they meet others, as constants are."""
 
-    __slots__ = ("container", "key", "kind", "observation")
+    __slots__ = ("container", "default_int", "key", "observation", "type")
 
-    def __init__(self, container: Any, key: str | None, kind: type, observation: Observation) -> None:
+    def __init__(self, container: Any, key: str | None, default_int: ScalarType, observation: Observation) -> None:
         self.container = container
         self.key = key
-        self.kind = kind
+        self.default_int = default_int
         self.observation = observation
+        found = live_type(self.read(), default_int)
+        assert found is not None
+        self.type = found
 
     def read(self) -> Any:
         return self.container.cell_contents if self.key is None else self.container[self.key]
 
     def fits(self) -> bool:
-        """Whether what is there now is a number of that kind, in 64 bits."""
-        value = self.read()
-        return type(value) is self.kind and is_live(value)
+        """Whether what is there now is a number of the type."""
+        return live_type(self.read(), self.default_int) is self.type
+
+    def span(self) -> tuple[int, int]:
+        """The least and the greatest of the integers of the type that are on the same side as the present one."""
+        low, high = self.type.minimum, self.type.maximum
+        if self.type is self.default_int:
+            return low, high
+        return (self.default_int.maximum + 1, high) if self.read() > 0 else (low, self.default_int.minimum - 1)
 
 
-def is_live(value: Any) -> bool:
-    """Whether a number can be a parameter that is read at each launch."""
-    return type(value) is float or (type(value) is int and -(1 << 63) <= value < 1 << 63)
+def live_type(value: Any, default_int: ScalarType) -> ScalarType | None:
+    """The type of a number as a parameter that is read at each launch; None for what cannot be one."""
+    if type(value) is float:
+        return f64
+    types = (default_int, i64) if type(value) is int else ()
+    return next((found for found in types if found.minimum <= value <= found.maximum), None)
 
 
 def place_of(way: str, owner: Any, name: str, value: Any) -> tuple[Any, str | None] | None:

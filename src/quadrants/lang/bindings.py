@@ -183,7 +183,12 @@ class _Plan:
         first = len(frame.parameters) - len(self.program.captured)
         for source, offset in zip(self.program.captured, frame.parameters[first:]):
             if isinstance(source, LiveNumber):
-                spec = launch.FloatArgument(offset) if source.kind is float else launch.IntegerArgument(offset)
+                type_ = source.type
+                spec = (
+                    launch.FloatArgument(offset)
+                    if type_.is_float
+                    else launch.IntegerArgument(offset, type_.bits, type_.is_signed, *source.span())
+                )
                 self.members.append(launch.Member(spec, source.container, source.key))
 
 

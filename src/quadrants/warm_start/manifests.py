@@ -7,6 +7,7 @@ import types
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from quadrants import knobs
 from quadrants.frontend import protocol
 from quadrants.frontend.annotations import resolve_annotation
 from quadrants.frontend.guards import (
@@ -15,7 +16,7 @@ from quadrants.frontend.guards import (
     LiveNumber,
     Observation,
     guards_of,
-    is_live,
+    live_type,
     place_of,
     shadows_of,
 )
@@ -116,7 +117,7 @@ class Dependencies:
             return "array", self._place(entry)
         seen = entry.observation
         place = self.places.named(seen.owner, seen.way, seen.name, entry.read())
-        return "number", place, entry.kind.__name__
+        return "number", place, entry.type.name
 
 
 class Found:
@@ -162,13 +163,14 @@ def _captured(
     if entry[0] == "array":
         return value
     parent, way, name = steps[entry[1]]
-    if type(value).__name__ != entry[2] or not is_live(value):
+    type_ = live_type(value, knobs.current.default_int)
+    if type_ is None or type_.name != entry[2]:
         raise LookupError(name)
     place = place_of(way, values[parent], name, value)
     if place is None:
         raise LookupError(name)
     _add(guards, shadows_of(way, values[parent], name, place))
-    return LiveNumber(*place, type(value), Observation(way, values[parent], name))
+    return LiveNumber(*place, knobs.current.default_int, Observation(way, values[parent], name))
 
 
 def _is_own(function: Any) -> bool:
