@@ -9,7 +9,7 @@ import pytest
 from quadrants.evidence.fuzz import trial, vocabulary
 from quadrants.evidence.fuzz.expressions import Style
 from quadrants.evidence.fuzz.generate import program_text
-from quadrants.evidence.fuzz.settings import Settings
+from quadrants.evidence.fuzz.settings import EAGER, Settings
 from quadrants.ir.ops import OPS
 
 
@@ -21,6 +21,19 @@ def test_every_elementwise_row_is_written_somewhere() -> None:
 def test_a_seed_gives_one_program() -> None:
     assert program_text(5) == program_text(5)
     assert program_text(5).text != program_text(6).text
+
+
+def test_programs_have_all_kinds_of_arguments() -> None:
+    texts = [program_text(seed).text for seed in range(200)]
+    for feature in ('"bf16"', '"f16"', '"planar"', "Members(", "u = ", "qd.atomic_xor(", "ndrange(", "wild=True"):
+        assert any(feature in text for text in texts), feature
+
+
+def test_eager_passes_are_as_before_afterwards() -> None:
+    before = [getattr(module, name) for module, name, _ in EAGER]
+    with Settings("x64", eager=True).in_force():
+        assert [getattr(module, name) for module, name, _ in EAGER] == [value for _, _, value in EAGER]
+    assert [getattr(module, name) for module, name, _ in EAGER] == before
 
 
 @pytest.mark.parametrize("seed", range(6))

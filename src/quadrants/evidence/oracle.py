@@ -10,6 +10,7 @@ import ast
 import math
 import types
 import typing
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -155,6 +156,9 @@ class Session:
         """An argument as the function sees it; Python's numbers become weak scalars, so that they wrap and divide."""
         if type(value) in (int, float, bool):
             return lift(value)
+        if is_dataclass(value) and not isinstance(value, type):
+            members = {member.name: self.argument(getattr(value, member.name)) for member in fields(value)}
+            return types.SimpleNamespace(**members)
         return self.stand_in(value)
 
     def stand_in(self, value: Any) -> Any:

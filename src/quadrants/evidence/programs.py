@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -38,13 +38,15 @@ __all__ = [
 class FieldOf:
     """An argument that is a field (or ndarray) of ours: filled with `values`, whose last axes are the elements'.
 
-    `elements` is how many axes an element has: 0 numbers, 1 vectors, 2 matrices. `kind` is 'field' or 'ndarray'.
+    `elements` is how many axes an element has: 0 numbers, 1 vectors, 2 matrices. `kind` is 'field' or 'ndarray'; a
+    `planar` field is a structure of arrays.
     """
 
     dtype: str
     values: Any
     elements: int = 0
     kind: str = "field"
+    planar: bool = False
 
     def array(self) -> np.ndarray:
         """A new array of the initial values."""
@@ -145,6 +147,8 @@ class OracleExecutor(Executor):
 
 
 def _for_oracle(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, FieldOf):
+        return _of_members(value, _for_oracle)
     if not isinstance(value, FieldOf):
         return value
     array = value.array()
@@ -206,17 +210,25 @@ EXECUTORS: dict[str, Executor] = {
 }
 
 
+def _of_members(value: Any, made: Callable[[Any], Any]) -> Any:
+    """A dataclass of the same kind, of what is made of its members."""
+    return type(value)(**{member.name: made(getattr(value, member.name)) for member in fields(value)})
+
+
 def _for_kernel(qd: Any, value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, FieldOf):
+        return _of_members(value, lambda member: _for_kernel(qd, member))
     if not isinstance(value, FieldOf):
         return value
     array = value.array()
     shape = array.shape[: array.ndim - value.elements]
     element = array.shape[array.ndim - value.elements :]
     dtype = getattr(qd, value.dtype)
+    options = {"layout": qd.Layout.SOA} if value.planar else {}
     if value.elements == 0:
-        made = getattr(qd, value.kind)(dtype, shape)
+        made = getattr(qd, value.kind)(dtype, shape, **options)
     else:
-        made = getattr((qd.Vector, qd.Matrix)[value.elements - 1], value.kind)(*element, dtype, shape)
+        made = getattr((qd.Vector, qd.Matrix)[value.elements - 1], value.kind)(*element, dtype, shape, **options)
     made.from_numpy(array)
     return made
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 
 from quadrants.evidence import numerics
 from quadrants.evidence.programs import FieldOf
 from quadrants.ir import types
 
-__all__ = ["backwards", "every_other", "field", "numbers", "order", "transposed"]
+__all__ = ["Members", "backwards", "every_other", "field", "numbers", "order", "transposed"]
 
 
 def numbers(dtype: str, shape: int | tuple[int, ...], key: int, wild: bool = False) -> np.ndarray:
@@ -52,5 +55,15 @@ def transposed(array: np.ndarray) -> np.ndarray:
 
 
 def field(kind: str, dtype: str, values: np.ndarray, elements: int = 0) -> FieldOf:
-    """A field or ndarray of these values."""
-    return FieldOf(dtype, values, elements, kind)
+    """A field or ndarray of these values; 'planar' is a field as a structure of arrays."""
+    return FieldOf(dtype, values, elements, "field" if kind == "planar" else kind, planar=kind == "planar")
+
+
+@dataclass
+class Members:
+    """Arrays that are one argument; those that a program does not have are None."""
+
+    e: Any = None
+    f: Any = None
+    g: Any = None
+    h: Any = None

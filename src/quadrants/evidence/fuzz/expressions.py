@@ -65,7 +65,8 @@ Read = Callable[[int], str]
 class Scope:
     """What expressions may use here. `integers`, `floats`, `flags`, `vectors`: names that may be assigned, too; `fixed`:
     texts of typed integers that may not; `element_reads`, `float_reads`: write a load, given a depth of expressions;
-    `helpers`: functions that may be called."""
+    `helpers`: functions that may be called; `free_arrays`: arrays of 8 integers that these may be given; `atomics`: those
+    that an expression may change."""
 
     integers: list[Name] = field(default_factory=list)
     floats: list[Name] = field(default_factory=list)
@@ -76,6 +77,7 @@ class Scope:
     float_reads: list[Read] = field(default_factory=list)
     helpers: list[Helper] = field(default_factory=list)
     free_arrays: list[str] = field(default_factory=list)
+    atomics: list[str] = field(default_factory=list)
 
 
 class Expressions:
@@ -102,7 +104,7 @@ class Expressions:
         kind = self.random.random()
         if kind < 0.12:
             return self.chosen(self.some_type(), depth)
-        if kind < 0.2 and self.scope.helpers:
+        if kind < 0.2 and (self.scope.helpers or self.scope.atomics):
             return self.called(depth)
         if kind < 0.27:
             return self.cast(self.some_type(), depth - 1)
@@ -182,6 +184,8 @@ class Expressions:
 
     def called(self, depth: int) -> str:
         """A call that gives an integer."""
+        if self.scope.atomics and self.chance(0.3):
+            return self.atomic(depth)
         fitting = [helper for helper in self.scope.helpers if helper.kind in ("integer", "reader", "depth", "writer")]
         fitting = [helper for helper in fitting if helper.kind in ("integer", "depth") or self.scope.free_arrays]
         if not fitting:
@@ -193,6 +197,14 @@ class Expressions:
         if helper.kind == "depth":
             return f"{helper.text}({self.random.randint(0, 4)}, {value})"
         return f"{helper.text}({self.random.choice(self.scope.free_arrays)}, {value})"
+
+    def atomic(self, depth: int) -> str:
+        """An update that gives the old value."""
+        element = f"{self.random.choice(self.scope.atomics)}[{self.masked(8, 0)}]".replace(" - 8]", "]")
+        value = self.cast(self.some_type(), min(depth - 1, 1))
+        return self.load(
+            f"qd.atomic_{self.random.choice(('add', 'sub', 'or', 'xor', 'min', 'max'))}({element}, {value})"
+        )
 
     # Floats.
 

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from quadrants.evidence.fuzz.expressions import Helper, Name, Scope, Style, Vector
 from quadrants.evidence.fuzz.idioms import Idiom
+from quadrants.evidence.fuzz.matrices import ROLES, MatrixNest, matrix_sizes
 from quadrants.evidence.fuzz.parallel import DOMAINS, ParallelLoop
 from quadrants.evidence.fuzz.statements import Place, Statements
 
 __all__ = ["SIZES", "Case", "program_text"]
 
+HALVES = ("f16", "bf16")
 SIZES = (1, 2, 3, 4, 5, 7, 8, 9, 9, 11, 13, 16, 17, 19)
 HEADER = """from __future__ import annotations
 
@@ -27,7 +29,7 @@ import math
 import numpy as np
 
 import quadrants as qd
-from quadrants.evidence.fuzz.data import backwards, every_other, field, numbers, order, transposed
+from quadrants.evidence.fuzz.data import Members, backwards, every_other, field, numbers, order, transposed
 """
 # An order that no analysis can look through: what stands below runs as written.
 RUN_TIME = "if n > -1000000:"
@@ -53,7 +55,9 @@ def program_text(seed: int) -> Case:
 @dataclass(frozen=True)
 class Array:
     """A parameter that is an array. `shape`: 'small' (8 elements), 'long' (one an iteration), 'wide' (2 n + 4), 'rows'
-    (n rows of `row` elements, or matrices of `row` by `column`). `kind`: 'numpy', 'field' or 'ndarray'; rows of the latter are vectors."""
+    (n rows of `row` elements, or matrices of `row` by `column`), or a role in nests over matrices. `kind`: 'numpy',
+    'field', 'ndarray' or 'planar' (a field as a structure of arrays); rows of all but the first are vectors. `group`: the
+    parameter that it is a member of, if it is no parameter itself."""
 
     name: str
     dtype: str
@@ -62,10 +66,21 @@ class Array:
     row: int = 0
     column: int = 0
     is_order: bool = False
+    group: str = ""
 
     @property
     def is_float(self) -> bool:
         return self.dtype[0] in "fb"
+
+    @property
+    def is_half(self) -> bool:
+        """Whether expressions take its elements as f32."""
+        return self.dtype in HALVES
+
+    @property
+    def is_field(self) -> bool:
+        """Whether negative indices mean nothing."""
+        return self.kind in ("field", "planar")
 
     def element(self, index: str, component: str) -> str:
         """The text of one element."""
@@ -79,7 +94,8 @@ class Generator(Statements):
 
     def __init__(self, source: random.Random, style: Style, numpy_only: bool = False) -> None:
         super().__init__(source, style)
-        self.kinds = ("numpy",) if numpy_only else ("numpy", "numpy", "numpy", "ndarray", "field")
+        self.kinds = ("numpy",) if numpy_only else ("numpy", "numpy", "numpy", "numpy", "ndarray", "field", "planar")
+        self.sizes: dict[str, tuple[str, str]] = {}
         self.arrays: list[Array] = []
         self.helpers: list[Helper] = []
         self.results: list[Name] = []
@@ -90,12 +106,13 @@ class Generator(Statements):
         """The whole text."""
         self.lines = [HEADER]
         phases = self.chosen_phases()
-        self.alias = not {"parallel", "idiom"}.intersection(phases) and self.chance(0.3)
+        self.alias = not {"parallel", "idiom", "matrices"}.intersection(phases) and self.chance(0.3)
         self.make_arrays()
+        if "matrices" in phases:
+            self.make_matrices()
         for _ in range(self.random.choice((0, 0, 0, 1, 1, 2))):
             self.helper()
-        names = ", ".join(array.name for array in self.arrays)
-        self.lines += ["", f"def program({names}, n: qd.i32, m: qd.i64):"]
+        self.lines += ["", f"def program({self.parameters_text()}, n: qd.i32, m: qd.i64):"]
         self.scope = Scope(fixed=["n", "m"])
         self.declare(1, self.random.randint(2, 3), self.random.randint(1, 2))
         self.results = [*self.scope.integers, *self.scope.floats]
@@ -106,7 +123,7 @@ class Generator(Statements):
         return "\n".join(self.lines) + "\n"
 
     def chosen_phases(self) -> list[str]:
-        kinds = ("parallel",) * 5 + ("idiom",) * 3 + ("ordered",) * 3 + ("carried", "straight")
+        kinds = ("parallel",) * 5 + ("idiom",) * 3 + ("matrices",) + ("ordered",) * 3 + ("carried", "straight")
         return [self.random.choice(kinds) for _ in range(self.random.choice((1, 1, 1, 2, 2)))]
 
     def result(self) -> str:
@@ -132,11 +149,26 @@ class Generator(Statements):
             ("o", "order"),
         ):
             self.arrays.append(self.array(name, shape))
+        grouped = self.chance(0.15)
         for name in ("e", "f", "g", "h"):
             if self.chance(0.5):
-                self.arrays.append(
-                    self.array(name, self.random.choice(("long", "wide", "rows", "rows", "blocks", "small")))
-                )
+                group = "z" if grouped and self.chance(0.6) else ""
+                shape = self.random.choice(("long", "wide", "rows", "rows", "blocks", "small"))
+                self.arrays.append(replace(self.array(f"z.{name}" if group else name, shape), group=group))
+
+    def make_matrices(self) -> None:
+        """Three matrices: factors and product."""
+        self.sizes = matrix_sizes(self)
+        dtype = self.random.choice(("f32", "f32", "f64", "i32", "i64", "u32"))
+        for name, role in zip(("u", "v", "w"), ROLES):
+            other = self.random.choice(("f64",) if dtype[0] == "f" else ("i64",)) if self.chance(0.1) else dtype
+            self.arrays.append(
+                Array(name, other, role, "numpy" if self.chance(0.7) else self.random.choice(self.kinds))
+            )
+
+    def parameters_text(self) -> str:
+        """The arrays as parameters, members by the parameter that they belong to."""
+        return ", ".join(dict.fromkeys(array.group or array.name for array in self.arrays))
 
     def array(self, name: str, shape: str) -> Array:
         kind = self.random.choice(self.kinds)
@@ -147,9 +179,12 @@ class Generator(Statements):
         if name == "p" or not self.chance(0.35):
             dtype = self.some_type()
         else:
-            dtype = self.random.choice(("f32", "f32", "f64", "f64", "f16"))
+            dtype = self.random.choice(("f32", "f32", "f32", "f64", "f64", "f64", "f16", "bf16"))
         if self.chance(0.04) and name != "p":
             dtype = "u1"
+        if dtype == "bf16" and kind == "numpy":  # which NumPy has not
+            kind = self.random.choice(self.kinds)
+            dtype = "f16" if kind == "numpy" else dtype
         if shape == "blocks":
             return Array(name, dtype, "rows", kind, self.random.choice((2, 3, 4)), self.random.choice((2, 3, 4)))
         row = self.random.choice((2, 3, 3, 4, 5)) if shape == "rows" else 0
@@ -165,16 +200,21 @@ class Generator(Statements):
     def arguments(self) -> None:
         """The function that makes the arguments."""
         self.lines += ["", "def arguments(size):"]
+        members = [array for array in self.arrays if array.group]
         for array in self.arrays:
-            self.put(1, f"{array.name} = {self.data(array)}")
+            self.put(1, f"{array.name.removeprefix('z.')} = {self.data(array)}")
+        if members:
+            names = [array.name.removeprefix("z.") for array in members]
+            self.put(1, f"z = Members({', '.join(f'{name}={name}' for name in names)})")
         if self.alias:
             same = ("q = p", "q = p[::-1]", "base = numbers('i32', 10, 3)\n    p, q = base[:8], base[2:]")
             self.put(1, self.random.choice(same))
-        names = ", ".join(array.name for array in self.arrays)
-        self.put(1, f"return {names}, size, {self.random.randint(-3, 60)}")
+        self.put(1, f"return {self.parameters_text()}, size, {self.random.randint(-3, 60)}")
 
     def data(self, array: Array) -> str:
-        size = {"small": "8", "long": "size", "wide": "2 * size + 4", "rows": f"(size, {array.row})"}[array.shape]
+        sizes = {role: f"({first}, {second})" for role, (first, second) in self.sizes.items()}
+        sizes |= {"small": "8", "long": "size", "wide": "2 * size + 4", "rows": f"(size, {array.row})"}
+        size = sizes[array.shape]
         if array.column:
             size = f"(size, {array.row}, {array.column})"
         if array.is_order:
@@ -184,7 +224,7 @@ class Generator(Statements):
             text = f'numbers("{array.dtype}", {size}, {self.random.randint(0, 9)}{wild})'
         if array.kind != "numpy":
             return f'field("{array.kind}", "{array.dtype}", {text}{f", {1 + bool(array.column)}" if array.row else ""})'
-        views = ("every_other", "backwards", *(("transposed",) if array.row else ()))
+        views = ("every_other", "backwards", *(("transposed",) if array.row or array.shape in ROLES else ()))
         return f"{self.random.choice(views)}({text})" if self.chance(0.2) else text
 
     # Functions.
@@ -256,6 +296,7 @@ class Generator(Statements):
         scope.float_reads = [self.read_masked(array) for array in small if array.is_float and array.dtype != "u1"]
         scope.helpers = list(self.helpers)
         scope.free_arrays = [array.name for array in small if not array.is_float and array.dtype != "u1"]
+        scope.atomics = scope.free_arrays
         return scope
 
     def free_place(self) -> Place:
@@ -263,13 +304,13 @@ class Generator(Statements):
         return Place([self.store_to(array, lambda: self.masked(8, 1)) for array in small])
 
     def read_masked(self, array: Array) -> Callable[[int], str]:
-        text = "qd.f32({})" if array.dtype == "f16" else "qd.i32({})" if array.dtype == "u1" else "{}"
+        text = "qd.f32({})" if array.is_half else "qd.i32({})" if array.dtype == "u1" else "{}"
         return lambda depth: text.format(array.element(self.index_of(array, depth), ""))
 
     def index_of(self, array: Array, depth: int) -> str:
         """An index of a small array."""
         index = self.masked(8, depth)
-        return index.removesuffix(" - 8") if array.kind == "field" else index
+        return index.removesuffix(" - 8") if array.is_field else index
 
     def phase_ordered(self) -> None:
         """Statements under a condition that only the run decides."""
@@ -317,7 +358,7 @@ class Generator(Statements):
 
         def write(indent: int) -> None:
             at = index()
-            if array.kind == "field":
+            if array.is_field:
                 at = at.removesuffix(" - 8")
             target = array.element(at, self.part(array, 1))
             self.put(indent, self.store_text(array, target))
@@ -328,8 +369,8 @@ class Generator(Statements):
         if array.dtype == "u1":
             return f"{target} = {self.condition(1)}"
         if array.is_float:
-            dtype = "f32" if array.dtype == "f16" else array.dtype
-            if array.dtype != "f16" and self.chance(0.3):
+            dtype = "f32" if array.is_half else array.dtype
+            if not array.is_half and self.chance(0.3):
                 return f"{target} {self.random.choice('+-')}= {self.bound_float(dtype, 1)}"
             return f"{target} = {self.bound_float(dtype, 2)}"
         if self.style.tame:
@@ -346,6 +387,9 @@ class Generator(Statements):
 
     def phase_idiom(self) -> None:
         Idiom(self).write()
+
+    def phase_matrices(self) -> None:
+        MatrixNest(self).write()
 
     def phase_parallel(self) -> None:
         ParallelLoop(self).write()

@@ -32,7 +32,7 @@ class Idiom:
         )
         if g.chance(0.15):
             g.put(1, f"qd.loop_config({g.random.choice(CONFIGURATIONS)})")
-        kinds = [self.neighbours, self.neighbours, self.pairs, self.stencil, self.scan, self.append]
+        kinds = [self.neighbours, self.neighbours, self.pairs, self.stencil, self.scan, self.append, self.chain]
         if self.matrices():
             kinds += [self.grid, self.product]
         if any(array.column for array in g.arrays):
@@ -91,7 +91,7 @@ class Idiom:
         """The accumulator goes to an element of the iteration's own."""
         if self.target.dtype == "u1":
             self.g.put(indent, f"{self.target.name}[{index}] = {name.text} > 3")
-        elif self.target.dtype == "f16":
+        elif self.target.is_half:
             self.g.put(indent, f"{self.target.name}[{index}] = {name.text} % 16.0")
         else:
             sign = self.g.random.choice(("=", "=", "+="))
@@ -191,6 +191,33 @@ class Idiom:
         g.put(3, f"{count} += {g.random.choice(('1', '1', 'qd.i32(1)'))}")
         if g.chance(0.5):
             g.put(1, f"p[{count} & 7] = {count}")
+
+    def chain(self) -> None:
+        """Loops over one range, each of which reads what those before it wrote, at or near its own place."""
+        g = self.g
+        fitting = [a for a in g.arrays if a.shape == "long" and not a.is_order and a.is_float == self.target.is_float]
+        fitting = [a for a in fitting if a.dtype != "u1" and not a.is_half]
+        if len(fitting) < 2:
+            return self.neighbours()
+        domain = g.random.choice(("n", "n", "len(c)", "1, n", "n - 1"))
+        written: list[Array] = []
+        for _ in range(g.random.randint(2, 4)):
+            array = g.random.choice(fitting)
+            others = [a for a in fitting if a is not array]
+            near = [self.i, self.i, self.i, f"max({self.i} - 1, 0)", f"min({self.i} + 1, n - 1)"]
+            reads = [f"{a.name}[{g.random.choice(near)}]" for a in g.random.sample(others, min(2, len(others)))]
+            reads += [f"{a.name}[{self.i}]" for a in written[-1:]]
+            self.target = array
+            dtype = array.dtype
+            g.put(1, f"for {self.i} in range({domain}):")
+            name = Name(f"s{self.i}", dtype)
+            g.put(2, f"{name.text} = qd.{dtype}({array.name}[{self.i}]{' % 4.0' if array.is_float else ''})")
+            g.put(2, self.term(name, reads) if array.is_float else self._term_of(name, reads))
+            if g.style.tame and not array.is_float:
+                g.put(2, f"{name.text} = {name.text} & 63")
+            g.put(2, f"{array.name}[{self.i}] = {name.text}")
+            written.append(array)
+        return None
 
     def factorise(self) -> None:
         """Each iteration works on a matrix of its own, element by element, as a factorisation does."""

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 __all__ = ["ParallelLoop"]
 
 DOMAINS = ("range(n)", "range(n)", "range(len(c))", "range(d.shape[0])", "range(1, n)", "range(n - 1)")
+# Arrays that lie outside of what iterations count.
+MATRICES = ("left", "right", "product")
 STEPPED = ("range(0, n, 2)", "range(n - 1, -1, -1)", "range(n - 1, 0, -3)", "range(m & 7, n)")
 CONFIGURATIONS = ("vectorize=4", "vectorize=8", "vectorize=True", "serialize=True", "parallelize=1", "serialize=False")
 
@@ -74,6 +76,8 @@ class ParallelLoop:
     def give_roles(self) -> None:
         for array in self.g.arrays:
             role = self.g.random.choice(("own", "own", "read", "update", "none"))
+            if array.shape in MATRICES:
+                continue
             if array.is_order:
                 self.read(array, lambda depth: self.anywhere(depth))
             elif array.shape == "small":
@@ -82,12 +86,12 @@ class ParallelLoop:
                 self.own(array)
             elif role == "read":
                 self.read(array, lambda depth: self.anywhere(depth))
-            elif role == "update" and array.dtype not in ("u1", "f16"):
+            elif role == "update" and not (array.dtype == "u1" or array.is_half):
                 index = self.own_index(array)
                 self.update(array, lambda index=index: index)
 
     def small(self, array: Array, role: str) -> None:
-        if role == "update" and array.dtype not in ("u1", "f16"):
+        if role == "update" and not (array.dtype == "u1" or array.is_half):
             self.update(array, lambda: self.g.masked(8, 1).removesuffix(" - 8"))
         elif role != "none":
             self.read(array, lambda depth: self.g.index_of(array, depth))
@@ -118,7 +122,7 @@ class ParallelLoop:
 
     def typed(self, array: Array, text: str) -> str:
         """A load as an expression of its kind takes it."""
-        return f"qd.f32({text})" if array.dtype == "f16" else f"qd.i32({text})" if array.dtype == "u1" else text
+        return f"qd.f32({text})" if array.is_half else f"qd.i32({text})" if array.dtype == "u1" else text
 
     def add_read(self, array: Array, read: Callable[[int], str]) -> None:
         if array.is_float:

@@ -168,6 +168,8 @@ def _all_simpler_settings(candidate: Candidate) -> Iterator[Candidate]:
         yield candidate._replace(settings=replace(Settings("reference", options), defaults=settings.defaults))
     if settings.busy:
         yield candidate._replace(settings=replace(settings, busy=False))
+    if settings.eager:
+        yield candidate._replace(settings=replace(settings, eager=False))
     if settings.warm:
         yield candidate._replace(settings=replace(settings, warm=False))
     if settings.defaults != ("i64", "f64"):

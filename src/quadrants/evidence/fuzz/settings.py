@@ -9,11 +9,39 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from quadrants.evidence.fuzz.expressions import Style
-from quadrants.passes import cost
+from quadrants.passes import (
+    cost,
+    gather_once,
+    inner_loops,
+    interchange,
+    lane_jam,
+    scans,
+    tile,
+    tile_code,
+    vectorise_rows,
+)
 from quadrants.passes.pipeline import PIPELINE
 
 __all__ = ["Settings", "compiled_settings", "interpreted_settings", "random_defaults"]
 
+# Sizes from which passes find their work worth it, and smaller ones.
+EAGER: tuple[tuple[Any, str, Any], ...] = (
+    (tile, "_SMALLEST", 1),
+    (tile, "_SHALLOWEST", 1),
+    (tile_code, "_LEAST_TILES", 1),
+    (interchange, "_LEAST", 1),
+    (interchange, "_BLOCK", 8),
+    (interchange, "_SHIFT", 3),
+    (scans, "_FEWEST", 1),
+    (scans, "_SHORTEST_BLOCK", 2),
+    (scans, "_BLOCKS", 4),
+    (scans, "_LEAST_GAIN", 0.0),
+    (gather_once, "_GUESS", 64),
+    (gather_once, "_TIMES", 1),
+    (vectorise_rows, "_FEW_TRIPS", 2),
+    (inner_loops, "_FEW_TRIPS", 2),
+    (lane_jam, "_FEW_TRIPS", 2),
+)
 OPTIONAL = tuple(step.name for step in PIPELINE if not step.required)
 STEPS = tuple(step.name for step in PIPELINE)
 
@@ -21,7 +49,8 @@ STEPS = tuple(step.name for step in PIPELINE)
 @dataclass(frozen=True)
 class Settings:
     """`options`: those of `qd.init`. `defaults`: the types of weak numbers. `code_level`: LLVM's level where it is not
-    what the options give. `look`: the program is also interpreted as it is after that pass. `busy`: every parallel loop is taken to be worth all threads. `warm`: the kernel is run from
+    what the options give. `look`: the program is also interpreted as it is after that pass. `busy`: every parallel loop is taken to be worth all threads. `eager`: what pays at
+    large sizes only is done at small ones. `warm`: the kernel is run from
     the disk cache, which another one has just filled."""
 
     arch: str
@@ -30,6 +59,7 @@ class Settings:
     code_level: int | None = None
     look: str = ""
     busy: bool = False
+    eager: bool = False
     warm: bool = False
 
     def __str__(self) -> str:
@@ -40,12 +70,16 @@ class Settings:
             facts.append(f"code_level={self.code_level}")
         if self.look:
             facts.append(f"look={self.look}")
-        return ", ".join([*facts, *(name for name in ("busy", "warm") if getattr(self, name))])
+        return ", ".join([*facts, *(name for name in ("busy", "eager", "warm") if getattr(self, name))])
 
     @contextmanager
     def in_force(self) -> Iterator[None]:
         """What is no option of `qd.init` is set while a program is compiled."""
         before = cost.iteration_cost
+        thresholds = [(module, name, getattr(module, name)) for module, name, _ in EAGER]
+        if self.eager:
+            for module, name, value in EAGER:
+                setattr(module, name, value)
         if self.busy:
             cost.iteration_cost = lambda loop, forms, module=None: 1_000_000
         try:
@@ -56,6 +90,8 @@ class Settings:
                     yield
         finally:
             cost.iteration_cost = before
+            for module, name, value in thresholds:
+                setattr(module, name, value)
 
 
 @contextmanager
@@ -81,7 +117,7 @@ def interpreted_settings(source: random.Random, style: Style, defaults: tuple[st
         options["opt_level"] = 0
     if source.random() < 0.6:
         options["lanes"] = source.choice((4, 8, 16))
-    return Settings("reference", options, defaults)
+    return Settings("reference", options, defaults, eager=source.random() < 0.5)
 
 
 def compiled_settings(source: random.Random, style: Style, defaults: tuple[str, str]) -> Settings:
@@ -89,14 +125,14 @@ def compiled_settings(source: random.Random, style: Style, defaults: tuple[str, 
     options = _common(source, style)
     if source.random() < 0.1:
         options["opt_level"] = 0
-    lanes = source.choice((0, 0, 1, 4, 8, 8, 16, 16))
+    lanes = source.choice((0, 0, 0, 0, 1, 4, 8, 8, 16, 16))
     if lanes:
         options["lanes"] = lanes
     options["cpu_max_num_threads"] = source.choice((1, 2, 3))
     level = source.choice((*(0,) * 15, 1, 1, None, None, None, 3)) if options.get("opt_level") != 0 else None
     warm = level is None and source.random() < 0.3
     look = "" if source.random() < 0.1 else source.choice(STEPS)
-    return Settings("x64", options, defaults, level, look, source.random() < 0.5, warm)
+    return Settings("x64", options, defaults, level, look, source.random() < 0.5, source.random() < 0.5, warm)
 
 
 def _common(source: random.Random, style: Style) -> dict[str, Any]:

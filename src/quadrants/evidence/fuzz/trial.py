@@ -8,6 +8,7 @@ import tempfile
 import types
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -71,10 +72,18 @@ def expectations(module: types.ModuleType, sizes: Sequence[int], defaults: tuple
         except (oracle.OracleError, IndexError, RecursionError) as error:
             raise Invalid(f"size {size}: {type(error).__name__}: {error}") from error
         parts = result if isinstance(result, tuple) else () if result is None else (result,)
-        arrays = [value.array if isinstance(value, FieldView) else value for value in arguments]
+        arrays = [value.array if isinstance(value, FieldView) else value for value in _leaves(arguments)]
         kept = [np.array(array) for array in arrays if isinstance(array, np.ndarray)]
         values = [oracle.to_python(part) for part in parts]
         found.append(Expected(size, [oracle.dtype_of(part).name for part in parts], values, kept))
+    return found
+
+
+def _leaves(arguments: Sequence[Any]) -> list[Any]:
+    """The arguments, dataclasses by their members."""
+    found: list[Any] = []
+    for value in arguments:
+        found += [getattr(value, member.name) for member in fields(value)] if is_dataclass(value) else [value]
     return found
 
 
@@ -227,7 +236,7 @@ def _difference(
         held = np.float32 if dtypes[position] == "f32" else None
         if not _same(np.asarray(plain(value), held), np.asarray(wanted, held), style):
             return Failure("value", f"{where}result {position} is {plain(value)}, the oracle has {wanted}")
-    arrays = [value.to_numpy() if hasattr(value, "to_numpy") else value for value in arguments]
+    arrays = [value.to_numpy() if hasattr(value, "to_numpy") else value for value in _leaves(arguments)]
     arrays = [array for array in arrays if isinstance(array, np.ndarray)]
     for position, (array, wanted) in enumerate(zip(arrays, outcome.arrays, strict=True)):
         if not _same(array, wanted, style):
