@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 import types
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from quadrants import knobs
@@ -26,7 +26,7 @@ from quadrants.passes.context import PassContext
 from quadrants.passes.driver import run_pipeline
 from quadrants.program import Program
 from quadrants.recursion import deep_recursion
-from quadrants.runtime import manifest
+from quadrants.runtime import launch, manifest
 from quadrants.targets import shared_objects, table
 from quadrants.targets.artifact import Artifact
 from quadrants.targets.frame import frame_layout
@@ -76,15 +76,16 @@ def _compiled(
     lanes: int,
 ) -> Program:
     times: dict[str, float] = {}
-    with _timed(times, "front end"):
-        source = compile_source(function, arguments, options, live_numbers, wish)
-    kernel = source.module.kernel
-    kernel.attributes["may_alias"] = may_alias
-    frame = frame_layout(kernel)
-    target = table.find(options.arch)
-    context = PassContext(options, target.record(), lanes_to_try=lanes)
-    with _timed(times, "passes"):
-        lower(source.module, context)
+    with launch.loading_beside() if table.row(options.arch).machine_code else nullcontext():
+        with _timed(times, "front end"):
+            source = compile_source(function, arguments, options, live_numbers, wish)
+        kernel = source.module.kernel
+        kernel.attributes["may_alias"] = may_alias
+        frame = frame_layout(kernel)
+        target = table.find(options.arch)
+        context = PassContext(options, target.record(), lanes_to_try=lanes)
+        with _timed(times, "passes"):
+            lower(source.module, context)
     program = Program(
         function.__name__,
         frame,
