@@ -14,7 +14,7 @@ import quadrants as qd
 from quadrants import knobs
 from quadrants.lang import tuning
 from quadrants.program import Program
-from quadrants.runtime import native, threads
+from quadrants.runtime import launch, native, threads
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*wins over QD_OFFLINE_CACHE")
 
@@ -117,6 +117,27 @@ def test_short_runs_are_left_alone(runs: Runs, monkeypatch: pytest.MonkeyPatch) 
     call(kernel, 50)
     assert set(runs.threads) == {0}
     assert "kept" not in kernel.report()
+
+
+@pytest.mark.skipif(not launch.is_native(), reason="this interpreter launches through Python")
+def test_arrays_of_many_sizes_stay_in_the_launcher(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on the levels of a multigrid: what is settled alike for neighbouring sizes is one binding."""
+    runs.seconds = lambda most: tuning.SHORTEST_RUN / 2
+    kernel = qd.kernel(twice)
+    sizes = [1 << k for k in range(1, 19)]
+    for size in sizes:
+        call(kernel, 2, size)
+    slow: list[int] = []
+    original = type(kernel)._slow_call
+
+    def counted(self: Any, *arguments: Any) -> Any:
+        slow.append(1)
+        return original(self, *arguments)
+
+    monkeypatch.setattr(type(kernel), "_slow_call", counted)
+    for size in [*sizes, *reversed(sizes)]:
+        call(kernel, 1, size)
+    assert not slow and len(kernel._recent) == 1
 
 
 def test_a_failed_launch_counts_for_nothing(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:

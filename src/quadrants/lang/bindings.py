@@ -83,10 +83,10 @@ def install(
 
 def _is_replaced(known: Program, old: launch.Watch | None, program: Program, watch: launch.Watch | None) -> bool:
     """Whether a binding of `program` stands for calls that one of `known` stood for: variants of one form do, for arrays
-    of the same size."""
+    of sizes that both take."""
     if known is not program and (known.tuner is None or known.tuner is not program.tuner):
         return False
-    return old is None or watch is None or old.low == watch.low
+    return old is None or watch is None or (old.low < watch.high and watch.low < old.high)
 
 
 def _same_objects(old: launch.Binding, new: launch.Binding) -> bool:

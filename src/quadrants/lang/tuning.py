@@ -166,8 +166,25 @@ class Tuner:
         if bucket.contest is not None:
             return None
         winner, left = bucket.winner or _USUAL, self._limit(bucket) - bucket.spent
-        limit = max(int(left * 1e9), 1) if left < math.inf else 0
-        return self._programs[winner.lanes], Watch(bucket.low, bucket.high, winner.threads, limit)
+        if left == math.inf:
+            return self._programs[winner.lanes], Watch(*self._span(bucket, winner), winner.threads)
+        return self._programs[winner.lanes], Watch(
+            bucket.low, bucket.high, winner.threads, limit=max(int(left * 1e9), 1)
+        )
+
+    def _span(self, bucket: _Bucket, winner: Variant) -> tuple[int, int]:
+        """The sizes around a bucket's for which there is nothing left to find out, either, and the winner is the same: one
+        binding is for all of them, so that kernels on arrays of many sizes stay in the launcher."""
+        low, high = bucket, bucket
+        while self._is_settled(low.number - 1, winner):
+            low = self.buckets[low.number - 1]
+        while self._is_settled(high.number + 1, winner):
+            high = self.buckets[high.number + 1]
+        return low.low, high.high
+
+    def _is_settled(self, number: int, winner: Variant) -> bool:
+        bucket = self.buckets.get(number)
+        return bucket is not None and bucket.contest is None and bucket.winner == winner and not winner.threads
 
     def abandon(self, turn: Turn) -> None:
         """Instead of `settle`, after a launch that failed."""
