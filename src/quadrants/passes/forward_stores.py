@@ -7,17 +7,16 @@ written is forgotten; a loop forgets beforehand what its body may write.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from quadrants.ir.nodes import Block, Function, Module, Op, Value
 from quadrants.ir.types import ArrayType
 from quadrants.passes.context import PassContext
 from quadrants.passes.memory import ARRAY_POSITION, Key, MemoryEffects, element_key, may_meet, memory_effects
+from quadrants.records import Record
 
 __all__ = ["forward_in", "run"]
 
 
-class _Content(NamedTuple):
+class _Content(Record):
     """What an element holds; `wrap`: its index may count from the end."""
 
     value: Value

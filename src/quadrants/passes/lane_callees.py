@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-from quadrants.ir.nodes import Block, Function, Location, Module, Op, Value, walk
+from quadrants.ir.nodes import Block, Function, Module, Op, Value, walk
 from quadrants.ir.types import ArrayType
 from quadrants.passes.fold import number_of
 from quadrants.passes.memory import MemoryEffects
 from quadrants.passes.structure import callee_of
 from quadrants.passes.uniformity import Uniformity
 
-__all__ = ["Callees", "Obstacle"]
+__all__ = ["Callees"]
 
 Varying = tuple[bool, ...]
-
-
-class Obstacle(NamedTuple):
-    """Why a function has no form in lanes, and the place of what it lacks one for."""
-
-    reason: str
-    location: Location | None
 
 
 class Callees:

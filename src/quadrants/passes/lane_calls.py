@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Function, Op, Value
@@ -11,11 +11,12 @@ from quadrants.ir.types import Type, lanes_of
 from quadrants.passes.lane_callees import Callees, Varying
 from quadrants.passes.lane_loops import LaneLoops
 from quadrants.passes.structure import callee_of
+from quadrants.records import Record
 
 __all__ = ["Forms", "LaneCalls", "Passed", "call_in_one_lane"]
 
 
-class Passed(NamedTuple):
+class Passed(Record):
     """How a lane form takes one parameter. `kind` is 'u': as the function itself (arrays, and numbers that all lanes
     share); 's': private memory with one more axis, the lanes'; 'v': lanes; 'l': the number of lane 0, lane k has k *
     `step` more (see lane_values.Linear for `weak`)."""

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from quadrants.ir.nodes import Op, Value
 from quadrants.ir.types import ArrayType, MatrixType, matrix_type, scalar_of, shape_of
 from quadrants.passes.lane_masks import LaneMasks
 from quadrants.passes.lane_scratch import Scratch
 from quadrants.passes.ranges import Ranges
+from quadrants.records import Record
 
 __all__ = ["LaneMemory"]
 
 
-class _Private(NamedTuple):
+class _Private(Record):
     """Where an access reaches private memory: slot, indices with steps, mask; `is_whole`: all lanes reach one row, which
     is there."""
 

@@ -7,7 +7,6 @@ another way; a loop in order must not call what may look at it.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Block, Function, Module, Op, Value
@@ -26,6 +25,7 @@ from quadrants.passes.reductions import COMBINERS
 from quadrants.passes.rewrite import add_carried, computed_from
 from quadrants.passes.structure import loop_jumps
 from quadrants.passes.summaries import Summaries
+from quadrants.records import Record
 
 __all__ = ["identity", "run"]
 
@@ -66,7 +66,7 @@ def _has_updates(block: Block, in_loop: bool) -> bool:
     return False
 
 
-class _Element(NamedTuple):
+class _Element(Record):
     """Updates of one element: how they combine, the operations, whether every iteration makes one of them."""
 
     combiner: str

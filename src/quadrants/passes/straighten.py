@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from quadrants.ir.nodes import Block, Function, Module, Op, Value
 from quadrants.ir.ops import OPS
 from quadrants.ir.types import MatrixType, ScalarType, Type, scalar_of
 from quadrants.passes.context import PassContext
 from quadrants.passes.nest import Nest
 from quadrants.passes.reductions import recognise
+from quadrants.records import Record
 
 __all__ = ["run"]
 
@@ -46,13 +45,13 @@ def _chooses(block: Block) -> bool:
     return any(op.kind == "select" or (op.kind == "if" and op.results) for op in block.ops)
 
 
-class _Idle(NamedTuple):
+class _Idle(Record):
     """What a step of a kind leaves a version as it is with."""
 
     kind: str
 
 
-class _Parts(NamedTuple):
+class _Parts(Record):
     """Two versions as steps of one kind from a common version: what each branch adds, and its step if it has one."""
 
     version: Value
