@@ -28,15 +28,17 @@ FINE, UNDECIDED, CERTAIN = "fine", "undecided", "certain"
 
 
 class Space:
-    """The iterations of one loop: its counters, and what bounds them."""
+    """The iterations of one loop: its counters, and what bounds them. `answers`: what `independent` has found, by where
+    the accesses are."""
 
-    __slots__ = ("counters", "effort", "forms", "loop", "trips")
+    __slots__ = ("answers", "counters", "effort", "forms", "loop", "trips")
 
     def __init__(self, loop: Op, forms: Forms) -> None:
         self.loop = loop
         self.forms = forms
         self.counters = counters(loop)
         self.effort = Effort()
+        self.answers: dict[object, bool] = {}
         self.trips: list[int | None] = [
             forms.of(high).plus(forms.of(low), -1).constant for low, high in zip(lows(loop), highs(loop))
         ]
@@ -80,6 +82,18 @@ def independent(first: Access, second: Access, space: Space) -> bool:
     One index after the other shows either that they are never equal, or that they are equal only if some counter is
     the same in both iterations; if that holds of all counters, it is one iteration.
     """
+    key = (_where(first), _where(second))
+    found = space.answers.get(key)
+    if found is None:
+        found = space.answers[key] = _independent(first, second, space)
+    return found
+
+
+def _where(access: Access) -> object:
+    return (access.dims, access.loops, access.array if access.wraps else None)
+
+
+def _independent(first: Access, second: Access, space: Space) -> bool:
     if math.prod([2 if trip is None else max(trip, 0) for trip in space.trips]) <= 1:
         return True
     left, right = proper(first, space), proper(second, space)

@@ -125,9 +125,19 @@ class _Privatiser:
             if self._is_fixed(access, loop):
                 by_element.setdefault((access.array, access.dims, access.wraps), []).append(access)
         found: list[_Element] = []
+        numbers = {access: _numbers(access) for access in accesses}
         for same in by_element.values():
-            others = [other for other in accesses if other not in same and self._may_share(other, same[0])]
-            if len({access.group for access in same}) == 1 and all(_apart(same[0], other, space) for other in others):
+            if len({access.group for access in same}) > 1:
+                continue
+            mine = numbers[same[0]]
+            others = [
+                other
+                for other in accesses
+                if (numbers[other] in (None, mine) or mine is None or other.array is not same[0].array)
+                and other not in same
+                and self._may_share(other, same[0])
+            ]
+            if all(_apart(same[0], other, space) for other in others):
                 ops = [op for access in same for op in access.origins]
                 found.append(_Element(same[0].group, ops, any(access.certain for access in same)))
         return found
@@ -208,6 +218,15 @@ class _Privatiser:
         else:
             changed = behind.ne(result, behind.constant(start, result.type))
         return behind.reduce_or(changed) if shape_of(result.type) else changed
+
+
+def _numbers(access: Access) -> tuple[object, ...] | None:
+    """The indices of an access to one number, if these are numbers, None for others. Such accesses of one array are to
+    one element or apart."""
+    type_ = access.array.type
+    assert type(type_) is ArrayType
+    found = [dim.constant if dim is not None else None for dim in access.dims]
+    return tuple(found) if None not in found and len(found) == type_.rank else None
 
 
 def _apart(access: Access, other: Access, space: Space) -> bool:
