@@ -77,7 +77,7 @@ class Scope:
     float_reads: list[Read] = field(default_factory=list)
     helpers: list[Helper] = field(default_factory=list)
     free_arrays: list[str] = field(default_factory=list)
-    atomics: list[str] = field(default_factory=list)
+    atomics: list[Name] = field(default_factory=list)
 
 
 class Expressions:
@@ -200,8 +200,9 @@ class Expressions:
 
     def atomic(self, depth: int) -> str:
         """An update that gives the old value."""
-        element = f"{self.random.choice(self.scope.atomics)}[{self.masked(8, 0)}]".replace(" - 8]", "]")
-        value = self.cast(self.some_type(), min(depth - 1, 1))
+        array = self.random.choice(self.scope.atomics)
+        element = f"{array.text}[{self.masked(8, 0)}]".replace(" - 8]", "]")
+        value = self.cast(array.dtype, min(depth - 1, 1))
         return self.load(
             f"qd.atomic_{self.random.choice(('add', 'sub', 'or', 'xor', 'min', 'max'))}({element}, {value})"
         )

@@ -295,8 +295,8 @@ class Generator(Statements):
         scope.element_reads = [self.read_masked(array) for array in small if not array.is_float]
         scope.float_reads = [self.read_masked(array) for array in small if array.is_float and array.dtype != "u1"]
         scope.helpers = list(self.helpers)
-        scope.free_arrays = [array.name for array in small if not array.is_float and array.dtype != "u1"]
-        scope.atomics = scope.free_arrays
+        scope.atomics = [Name(a.name, a.dtype) for a in small if not a.is_float and a.dtype != "u1"]
+        scope.free_arrays = [name.text for name in scope.atomics]
         return scope
 
     def free_place(self) -> Place:
