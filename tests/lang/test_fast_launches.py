@@ -272,3 +272,40 @@ def test_the_type_of_a_number_does_not_depend_on_what_it_was(
     for number in range(3000, 3020):
         assert grown(1) == wrapped(number)
     assert not found
+
+
+def test_forms_by_turns_give_results_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    @qd.kernel
+    def of_kind(x, kind: qd.template()):
+        x[0] += 1
+        if qd.static(kind == 0):
+            return None
+        elif qd.static(kind == 1):
+            return 1.5, 2
+        elif qd.static(kind == 2):
+            return 7
+        elif qd.static(kind == 3):
+            return qd.Vector([1, 2])
+        else:
+            return 3, 4
+
+    @qd.kernel
+    def doubled(x):
+        s = 0 * x[0]
+        for i in range(len(x)):
+            s += 2 * x[i]
+        return s
+
+    x = np.zeros(1)
+    expected = (None, (1.5, 2), 7, [1, 2], (3, 4))
+    types = (np.float32, np.float64, np.int32, np.int64, np.uint8, np.int16)
+    arrays = [np.arange(5).astype(dtype) for dtype in types]
+    for turn in range(3):
+        found = slow_calls(of_kind, monkeypatch) if turn == 2 else []
+        for kind in (0, 1, 0, 1, 2, 0, 3, 4, 1, 4, 3, 2, 2):
+            result = of_kind(x, kind)
+            assert (list(result) if kind == 3 else result) == expected[kind]
+        for array in arrays:
+            result = doubled(array)
+            assert result == 20 and type(result) is (int if array.dtype.kind in "iu" else float)
+        assert not found

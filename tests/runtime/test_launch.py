@@ -50,7 +50,7 @@ class Kernel(NativeKernel):
     def _failed(self, status):
         return "failed", status
 
-    def _unpack(self, frame):
+    def _unpack(self, frame, binding):
         return frame
 
 

@@ -74,8 +74,6 @@ def install(
         if not (_is_replaced(known, old.watch, program, watch) and _same_objects(old, binding))
         and all(guard.holds() for guard in known.guards)
     ]
-    if not _same_result(program, recent):
-        recent = []
     kernel._recent = [(program, binding), *recent][:FAST_FORMS]
     kernel._install(*[entry for _, entry in kernel._recent])
     return binding
@@ -96,11 +94,6 @@ def _same_objects(old: launch.Binding, new: launch.Binding) -> bool:
         for binding in (old, new)
     )
     return len(mine) == len(other) and all(one is another for one, another in zip(mine, other))
-
-
-def _same_result(program: Program, recent: list[tuple[Program, Any]]) -> bool:
-    """Results that Python unpacks are those of the last program: forms of different results are not mixed."""
-    return all(known.frame == program.frame for known, _ in recent) or not program.frame.result_types
 
 
 class _Plan:

@@ -35,7 +35,7 @@ __all__ = ["Func", "Kernel", "data_oriented", "func", "kernel", "pyfunc"]
 _kernels: weakref.WeakSet[Kernel] = weakref.WeakSet()
 _lock = threading.RLock()
 # How many compiled forms the launcher tries before the slow path.
-FAST_FORMS = 4
+FAST_FORMS = 8
 
 
 class Kernel(launch.NativeKernel):
@@ -110,8 +110,9 @@ class Kernel(launch.NativeKernel):
         with _lock:
             settled = tuner.settle(turn, seconds)
         if settled is not None:
-            self._last, watch = settled
-            binding = bindings.install(self, self._last, described, seconds, fresh, watch)
+            winner, watch = settled
+            self._last = winner
+            binding = bindings.install(self, winner, described, seconds, fresh, watch)
             if binding is not None:
                 turn.bucket.installed(binding)
         return chosen.unpack(frame)
@@ -230,9 +231,8 @@ class Kernel(launch.NativeKernel):
     def _failed(self, status: int) -> Any:
         raise failure(self._messages, self.__name__)
 
-    def _unpack(self, frame: bytes) -> Any:
-        assert self._last is not None
-        return self._last.unpack(frame)
+    def _unpack(self, frame: bytes, binding: launch.Binding) -> Any:
+        return binding.keep_alive.unpack(frame)
 
     def _forget(self) -> None:
         """Drops all compiled forms: after qd.init and qd.reset."""

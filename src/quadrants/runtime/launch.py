@@ -238,7 +238,7 @@ class NativeKernel(_Base):
     """A callable whose calls run compiled code directly once bindings are installed.
 
     Subclasses define `_slow_call(arguments, keywords)` (`keywords` is None without any), and, where their bindings need
-    them, `_failed(status)` for an entry that returned a status other than 0 and `_unpack(frame)` for results that Python
+    them, `_failed(status)` for an entry that returned a status other than 0 and `_unpack(frame, binding)` for results that Python
     makes; what these return is the call's value. Subclasses need `__slots__`.
     """
 
@@ -261,7 +261,7 @@ class NativeKernel(_Base):
     def _failed(self, status: int) -> Any:
         raise RuntimeError(f"the kernel returned status {status}")
 
-    def _unpack(self, frame: bytes) -> Any:
+    def _unpack(self, frame: bytes, binding: Binding) -> Any:
         raise NotImplementedError(f"{type(self).__name__} does not say how to make its result")
 
     def _install(self, *bindings: Binding) -> None:

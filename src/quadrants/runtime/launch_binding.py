@@ -172,7 +172,7 @@ class WordsGuard(Record):
 
 
 class ResultSpec(Record):
-    """A scalar at `offset`: 'u1', 'i8'…'i64', 'u8'…'u64', 'f32', 'f64'; or 'python': `kernel._unpack(frame)`."""
+    """A scalar at `offset`: 'u1', 'i8'…'i64', 'u8'…'u64', 'f32', 'f64'; or 'python': `kernel._unpack(frame, binding)`."""
 
     kind: str
     offset: int = 0
@@ -225,7 +225,7 @@ class Binding:
         result: ResultSpec | None = None,
         keywords: Sequence[str] = (),
         release_gil: bool = False,
-        keep_alive: object = None,
+        keep_alive: Any = None,
         defaults: Sequence[object] = (),
         check_overlap: bool = True,
         ranges: Sequence[tuple[int, int, bool]] = (),

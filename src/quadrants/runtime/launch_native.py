@@ -287,7 +287,7 @@ def _build_results(module: Module) -> None:
     f, block, frame = _result(module, "python")
     content = f.call("PyBytes_FromStringAndSize", "ptr", frame, block.get("kernel_bytes"))
     f.give_if(content.is_equal(None), None)
-    result = _call_method(f, f.parameters[0], "qd_name_unpack", content)
+    result = _call_method(f, f.parameters[0], "qd_name_unpack", content, block.get("owner"))
     f.call("Py_DecRef", "void", content)
     f.give(result)
 
