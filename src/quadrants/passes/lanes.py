@@ -15,7 +15,6 @@ from quadrants.ir.types import ArrayType, lane_type, scalar_of, u1
 from quadrants.passes.lane_calls import Forms, LaneCalls
 from quadrants.passes.lane_loops import Frame
 from quadrants.passes.ranges import Ranges
-from quadrants.passes.structure import loop_jumps
 from quadrants.passes.uniformity import Uniformity
 
 __all__ = ["SUPPORTED", "LaneWriter"]
@@ -34,6 +33,7 @@ class LaneWriter(LaneCalls):
         self.scratches = {}
         self.ranges = Ranges()
         self.called = {}
+        self._jumping: dict[Block, bool] = {}
 
     def body(self, region: Block, carried: Sequence[Value], inits: Sequence[Value]) -> list[Value]:
         """The whole region, whose carried arguments start as `inits` (lanes); gives the lanes carried on."""
@@ -119,7 +119,7 @@ class LaneWriter(LaneCalls):
         if not found:
             self.dead, self.mask, self.some = True, self.values.constant(False, u1), False
             found = [[self.values.constant(0, scalar_of(result.type)) for result in op.results]]
-        elif any(map(_jumps, op.regions)):
+        elif any(map(self._jumps, op.regions)):
             self.mask, self.some = self.either(ends), False
         for k, result in enumerate(op.results):
             value = found[0][k]
@@ -134,24 +134,32 @@ class LaneWriter(LaneCalls):
             last = self.region(region)
             return [] if last is None else [self.values.wide(value) for value in last]
 
-        if _jumps(region) or _cost(region) < _WORTH_A_BRANCH:
+        if self._jumps(region) or _least_cost(region, _WORTH_A_BRANCH) < _WORTH_A_BRANCH:
             return build()
         zeros = [scalar_of(result.type) for result in results]
         return list(self.guarded(build, lambda: [self.values.constant(0, scalar) for scalar in zeros]))
 
+    def _jumps(self, region: Block) -> bool:
+        """Whether a jump of the loop around ends the region, or a branch within it. Each branch is looked at once."""
+        found = self._jumping.get(region)
+        if found is None:
+            branches = [inner for op in region.ops if op.kind == "if" for inner in op.regions]
+            found = region.ops[-1].kind in ("break", "continue", "return") or any(map(self._jumps, branches))
+            self._jumping[region] = found
+        return found
 
-def _jumps(region: Block) -> bool:
-    """Whether a jump of the loop around ends the region, or a branch within it."""
-    return bool(loop_jumps(region))
 
-
-def _cost(block: Block) -> float:
-    """Units of the op table; a loop or a call is worth a branch whatever it holds."""
+def _least_cost(block: Block, enough: float) -> float:
+    """Units of the op table, told as far as `enough`; a loop or a call is worth a branch whatever it holds."""
     total = 0.0
     for op in block.ops:
         dear = op.kind in ("for", "while", "update") or "callee" in op.attributes
         total += _WORTH_A_BRANCH if dear else OPS[op.kind].cost
-        total += sum(map(_cost, op.regions))
+        for region in op.regions:
+            if total < enough:
+                total += _least_cost(region, enough - total)
+        if total >= enough:
+            break
     return total
 
 
