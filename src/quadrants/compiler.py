@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
@@ -20,6 +20,7 @@ from quadrants.errors import QuadrantsSyntaxError
 from quadrants.frontend import protocol
 from quadrants.frontend.arguments import Argument
 from quadrants.frontend.compilation import compile_source
+from quadrants.ir.external import Routine
 from quadrants.ir.nodes import Module
 from quadrants.passes import choices, timing
 from quadrants.passes.context import PassContext
@@ -83,7 +84,7 @@ def _compiled(
         kernel.attributes["may_alias"] = may_alias
         frame = frame_layout(kernel)
         target = table.find(options.arch)
-        context = PassContext(options, target.record(), lanes_to_try=lanes)
+        context = PassContext(options, target.record(), lanes_to_try=lanes, routine_for=_routines(options))
         with _timed(times, "passes"):
             lower(source.module, context)
     program = Program(
@@ -117,6 +118,15 @@ def lower(module: Module, context: PassContext) -> None:
 
         verify(module)
     run_pipeline(module, context=context)
+
+
+def _routines(options: knobs.Options) -> Callable[[str, str], Routine | str] | None:
+    """What finds libraries' routines for tasks, where the options want it."""
+    if options.libraries == "off":
+        return None
+    from quadrants.targets import libraries
+
+    return libraries.finder(options)
 
 
 def _load(program: Program, built: Artifact | table.Interpreted) -> None:

@@ -69,6 +69,11 @@ class Options(MutableRecord):
     autotune: bool = _option(
         True, "Try variants of long-running kernels, which give the same bits, on real launches, and keep the fastest."
     )
+    libraries: str = _option(
+        "off",
+        "Large products of matrices by a BLAS, which rounds in its own way: 'off', 'auto' (one that is found, where it "
+        "was measured to be faster), or a library's path.",
+    )
     lanes: int = _option(
         0, "Iterations of a parallel loop that run as vector lanes: 0 is the compiler's choice, 1 none."
     )

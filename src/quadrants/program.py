@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import struct
 import sys
 import time
@@ -15,7 +16,7 @@ from quadrants.frontend import protocol
 from quadrants.frontend.arguments import Argument, as_numpy, checked_number, protocol_elements
 from quadrants.frontend.guards import ContentGuard, Guard, LiveNumber
 from quadrants.ir.evaluate import held_dtype, round_bf16
-from quadrants.ir.external import PREFIX, linked_address
+from quadrants.ir.external import PREFIX, TALLY, linked_address
 from quadrants.ir.types import ArrayType, MatrixType, ScalarType, Type
 from quadrants.runtime import launch, threads
 
@@ -32,6 +33,7 @@ __all__ = ["Program", "interpreter_value", "is_loaded"]
 
 _library: Library | None = None
 _loaded: dict[str, LoadedObject] = {}
+_tallies: dict[tuple[str, str], ctypes.c_int64] = {}
 
 
 def is_loaded(name: str) -> bool:
@@ -54,6 +56,7 @@ class Program:
     them. `not_cached`: why it is not kept on disk. `lane_options` and `threads_are_free` are what may be chosen by timing:
     other numbers of lanes, and whether results do not depend on the number of threads; `tuned` has what was found out in
     earlier processes (`remember` keeps it on disk), and `tuner` tries and chooses (`lang/tuning.py`; None where nothing is left to timing).
+    `tallies`: what the machine code counts: by the words for it the counter and its value when this program was loaded.
     """
 
     def __init__(
@@ -92,6 +95,7 @@ class Program:
         self.messages: dict[int, Message] = {}
         self.prints: dict[int, PrintFormat] = {}
         self.keep_alive: list[Any] = []
+        self.tallies: dict[str, tuple[ctypes.c_int64, int]] = {}
         self.lane_options: tuple[int, ...] = ()
         self.threads_are_free = False
         self.tuned: dict[Any, Any] = {}
@@ -112,6 +116,11 @@ class Program:
         symbols = threads.symbols()
         found = {name: symbols[name] for name in externals if name in symbols}
         found.update({name: linked_address(name) for name in externals if name.startswith(PREFIX)})
+        for name in externals:
+            if name.startswith(TALLY):
+                counter = _tallies.setdefault((objects[-1][0], name), ctypes.c_int64())
+                self.tallies[name[len(TALLY) :]] = counter, counter.value
+                found[name] = ctypes.addressof(counter)
         for name, data in objects:
             loaded = _loaded.get(name)
             if loaded is None:

@@ -47,6 +47,7 @@ _OPERANDS = {
     rules.slot: "none",
     rules.temporary: "u1, i64 sizes",
     rules.release: "a temporary array",
+    rules.tally: "none",
     rules.random: "none",
     rules.external: "numbers; arrays, each with its indices",
     rules.lane_index: "none",

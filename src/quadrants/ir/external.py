@@ -17,10 +17,12 @@ from quadrants.errors import QuadrantsRuntimeError
 from quadrants.ir.types import ScalarType, parse_type, u1
 from quadrants.records import Record
 
-__all__ = ["PREFIX", "Declaration", "address_of", "call", "link_name", "linked_address", "pointee"]
+__all__ = ["PREFIX", "TALLY", "Declaration", "Routine", "address_of", "call", "link_name", "linked_address", "pointee"]
 
 PREFIX = "qd.c:"
 """How the link names of C functions begin."""
+TALLY = "qd.tally:"
+"""How the link names of the words begin in which a program counts what it does (`tally`)."""
 
 
 class Declaration(Record):
@@ -38,6 +40,19 @@ class Declaration(Record):
     reads: tuple[int, ...] | None = None
     writes: tuple[int, ...] | None = None
     targets: tuple[str, ...] = ()
+
+
+class Routine(Record):
+    """A function of a library that does a whole task of a kernel. `package`: the library as users know it; `integer`: the
+    type of its sizes; `threads`: the function that tells on how many threads it runs, where that has to be one, else '';
+    `smallest`: from how much work on (products, of matrices) it is worth its call."""
+
+    package: str
+    library: str | None
+    symbol: str
+    integer: str
+    threads: str
+    smallest: int
 
 
 def pointee(parameter: str) -> str | None:

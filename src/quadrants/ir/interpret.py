@@ -421,6 +421,19 @@ def _dim(program: _Program, op: Op) -> Step:
     return run
 
 
+def _step(program: _Program, op: Op) -> Step:
+    array, axis, result = op.operands[0], op.attribute("axis"), op.results[0]
+
+    def run(env: Environment) -> None:
+        env[result] = np.int64(env[array].strides[axis] // env[array].itemsize)
+
+    return run
+
+
+def _nothing(program: _Program, op: Op) -> Step:
+    return lambda env: None
+
+
 def _random(program: _Program, op: Op) -> Step:
     result = op.results[0]
 
@@ -455,10 +468,6 @@ def _temporary(program: _Program, op: Op) -> Step:
         env[there] = np.bool_(env[condition])
 
     return run
-
-
-def _release(program: _Program, op: Op) -> Step:
-    return lambda env: None
 
 
 def _for(program: _Program, op: Op) -> Step:
@@ -656,9 +665,11 @@ _SPECIAL: dict[str, Callable[[_Program, Op], Step]] = {
     "interleave": interleaving,
     "deinterleave": interleaving,
     "dim": _dim,
+    "step": _step,
     "slot": _slot,
     "temporary": _temporary,
-    "release": _release,
+    "release": _nothing,
+    "tally": _nothing,
     "random": _random,
     "for": _for,
     "while": _while,

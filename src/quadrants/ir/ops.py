@@ -598,6 +598,7 @@ _row(
     cost=20,
 )
 _row("dim", rules.dim, 1, "the size of an array's `axis`", cost=0.1)
+_row("step", rules.dim, 1, "how many elements apart neighbours along an array's `axis` lie", cost=0.1)
 _row("slot", rules.slot, 0, "private memory for one value of `type`, undefined at first", effects="writes", cost=0.1)
 _row(
     "temporary",
@@ -624,6 +625,7 @@ _row(
     evaluate=ev.external,
     cost=20,
 )
+_row("tally", rules.tally, 0, "counts, for the report, how often `what` is done", effects="writes", cost=1)
 _row("random", rules.random, 0, "64 random bits: the next of the stream that is current", effects="atomic", cost=6)
 
 # Lanes.  Elementwise rows take lanes as they take matrices.  An index of an access is a lane's own (lanes of i64), or

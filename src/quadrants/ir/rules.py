@@ -215,6 +215,12 @@ def temporary(operands: Types, attributes: Attributes) -> Types:
     return (type_, u1)
 
 
+def tally(operands: Types, attributes: Attributes) -> Types:
+    if not isinstance(attributes.get("what"), str):
+        raise TypeError("a tally says in words of what")
+    return ()
+
+
 def release(operands: Types, attributes: Attributes) -> Types:
     if type(operands[0]) is not ArrayType:
         raise TypeError(f"takes a temporary array, not {operands[0]}")
@@ -344,7 +350,11 @@ def external(operands: Types, attributes: Attributes) -> Types:
             if type(first) is not ScalarType or first.name != parameter:
                 raise TypeError(f"an argument is {first}, not {parameter}")
             continue
-        if type(first) is not ArrayType or parameter[1:] not in ("", first.scalar.name) or first.layout == "A":
+        if (
+            type(first) is not ArrayType
+            or parameter[1:] not in ("", first.scalar.name)
+            or (first.layout == "A" and not attributes.get("strided"))
+        ):
             raise TypeError(f"an argument is {first}, not dense memory of {parameter[1:] or 'numbers'}")
         _indices(tuple(left[: first.rank]), first.rank)
         del left[: first.rank]

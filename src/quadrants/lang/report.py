@@ -18,6 +18,8 @@ def report_text(program: Program) -> str:
         lines += [f"  {line}" for line in program.tuner.report()]
     if program.may_alias:
         lines.append("  arguments share memory: compiled without assuming that they do not")
+    for what, (counter, before) in program.tallies.items():
+        lines.append(f"  {what}: {counter.value - before} times")
     for name, number in sorted(program.counters.items()):
         lines.append(f"  {name}: {number}")
     lines.append(f"  {_times(program)}")

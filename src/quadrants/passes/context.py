@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from quadrants import knobs
+from quadrants.ir.external import Routine
 from quadrants.ir.nodes import Function, Location, Module
 from quadrants.records import MutableRecord, Record, fresh
 
@@ -32,7 +33,8 @@ class PassContext(MutableRecord):
     function has changed since) and `narrow` (functions with work left for the lowered stage) save the second round of
     passes where the first one was enough. `focus` is the function that a local pass is to look at, None for all.
     `lane_options` collects numbers of lanes that the model cannot tell from the one that it chose; `lanes_to_try`, if not
-    0, is chosen where it is one of them.
+    0, is chosen where it is one of them. `routine_for` gives the library's routine for a kind of task on a scalar type, or
+    the reason why there is none; None where no libraries are to be used.
     """
 
     options: knobs.Options = fresh(knobs.Options)
@@ -52,6 +54,7 @@ class PassContext(MutableRecord):
     focus: Function | None = None
     lane_options: set[int] = fresh(set[int])
     lanes_to_try: int = 0
+    routine_for: Callable[[str, str], Routine | str] | None = None
     dump: Callable[[str, str], None] | None = None
 
     def functions(self, module: Module) -> Iterable[Function]:

@@ -47,6 +47,7 @@ _OTHERS = frozenset(
         "slot",
         "temporary",
         "release",
+        "tally",
         "return",
         "break",
         "continue",

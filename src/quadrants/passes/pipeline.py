@@ -199,6 +199,13 @@ PIPELINE: tuple[Pass, ...] = (
     Pass("cse2", "lowered", "index arithmetic of matrix elements is shared", keeps_effects=True, file="cse"),
     Pass("dead_code2", "lowered", "elements that nothing uses", keeps_effects=True, file="dead_code"),
     Pass(
+        "libraries",
+        "lowered",
+        "a library's routine does a whole task where that is wanted and wins",
+        wanted=lambda options: options.libraries != "off" and not _checked(options),
+        finds=lambda census: census.depth > 2,
+    ),
+    Pass(
         "tile",
         "lowered",
         "large sums of products run on packed panels, with a tile of sums in registers",
@@ -323,6 +330,8 @@ CONSTRAINTS: tuple[Constraint, ...] = (
     Constraint("lower_matrices", "simplify2", "construct and extract are gone"),
     Constraint("simplify2", "cse2", "numbers on the right of commutative operations make more of them equal"),
     Constraint("cse2", "dead_code2", "merging leaves values without use"),
+    Constraint("dead_code2", "libraries", "what nothing uses would hide that a task is a plain product"),
+    Constraint("libraries", "tile", "tiles are for what no library does"),
     Constraint("dead_code2", "tile", "what nothing uses would be computed in every tile"),
     Constraint("tile", "jam", "large sums of products gain more from tiles"),
     Constraint("jam", "interchange", "products of matrices are taken by rows"),

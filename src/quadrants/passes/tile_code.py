@@ -17,7 +17,7 @@ from quadrants.passes.contractions import Contraction, Range
 from quadrants.passes.fold import number_of
 from quadrants.records import Record
 
-__all__ = ["TileShape", "TileWriter"]
+__all__ = ["TileShape", "TileWriter", "loop"]
 
 Fill = Callable[[Builder, Value, list[Value]], Sequence[Value]]
 

@@ -174,4 +174,14 @@ def _options(state: knobs.State) -> Any:
         state.disable_passes,
         str(state.default_int),
         str(state.default_float),
+        _libraries(state),
     )
+
+
+def _libraries(state: knobs.State) -> tuple[str, ...]:
+    """The libraries that compiled code may call."""
+    if state.libraries == "off":
+        return ()
+    from quadrants.targets import libraries
+
+    return libraries.identity(state)

@@ -195,6 +195,7 @@ def _effects(program: Program, ops: list[Op], callees: list[str], circular: bool
             "check",
             "random",
             "external",
+            "tally",
         )
         or (op.kind == "store" and not op.operands[1].type.is_slot)
         or (op.kind == "store" and not isinstance(op.operands[1].owner, Op))

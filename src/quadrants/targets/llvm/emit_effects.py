@@ -1,10 +1,11 @@
 """Prints and checks: records of 64-bit words handed to the runtime, which words them by the artifact's tables; random
-bits, which the runtime has."""
+bits, which the runtime has; tallies, which are words of the runtime's by the names of what they count."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from quadrants.ir.external import TALLY
 from quadrants.ir.nodes import Op
 from quadrants.targets.artifact import Message, PrintFormat, content_id
 from quadrants.targets.llvm.arrays import store_word, to_word
@@ -58,4 +59,10 @@ def _random(writer: Writer, op: Op) -> None:
     writer.names[op.results[0]] = writer.call("i64", "qd_random", "", "", "nounwind")
 
 
-HANDLERS = {"print": _print, "check": _check, "random": _random}
+def _tally(writer: Writer, op: Op) -> None:
+    symbol = '"' + (TALLY + op.attributes["what"]).replace('"', "\\22") + '"'
+    writer.unit.declare(symbol, f"@{symbol} = external global i64, align 8")
+    writer.line(f"atomicrmw add ptr @{symbol}, i64 1 monotonic, align 8")
+
+
+HANDLERS = {"print": _print, "check": _check, "random": _random, "tally": _tally}

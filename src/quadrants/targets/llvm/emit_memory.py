@@ -53,6 +53,10 @@ def _slot(writer: Writer, op: Op) -> None:
         writer.call("void", "llvm.lifetime.start.p0", f"ptr {access.pointer}", "ptr")
 
 
+def _step(writer: Writer, op: Op) -> None:
+    writer.names[op.results[0]] = writer.array(op.operands[0]).step(op.attributes["axis"])
+
+
 def _update(writer: Writer, op: Op) -> None:
     _refuse_wrap(op)
     value, array, *indices = op.operands
@@ -161,6 +165,7 @@ HANDLERS = {
     "load": _load,
     "store": _store,
     "slot": _slot,
+    "step": _step,
     "update": _update,
     "compare_exchange": _compare_exchange,
 }
