@@ -40,6 +40,15 @@ def test_signs_of_scrambled_counters() -> None:
             h = i * 6364136223846793005 + 1442695040888963407
             out[i] = -1 if h < 0 else 1
 
+    @qd.kernel
+    def conditions(out):
+        for i in range(len(out)):
+            h = qd.i32(i) * 1664525 + 1013904223
+            if h < 0:
+                out[i] = 1 if i > 1000 else 2
+
+    later = np.where(np.arange(COUNT) > 1000, 1, 2)
+    assert (made(conditions) == np.where(SCRAMBLED < 0, later, 0)).all()
     assert (made(signs) == np.where(SCRAMBLED < 0, -1, 1)).all()
     with np.errstate(over="ignore"):
         wide = np.arange(COUNT, dtype=np.int64) * 6364136223846793005 + 1442695040888963407

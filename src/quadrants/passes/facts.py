@@ -34,7 +34,7 @@ class Facts:
         self.loops.append(loop)
         self._shown_before.clear()
         for low, high in zip(lows(loop), highs(loop)):
-            self.learn(self._forms.of(high).plus(self._forms.of(low), -1).shifted(-1))
+            self._compare("gt", high, low)
 
     def branch(self, op: Op, visit: Callable[[Block], None]) -> None:
         """Visits the regions of an `if`, each with what its condition says; what the ones that leave say stays known."""
@@ -54,7 +54,7 @@ class Facts:
             return
         kind = op.kind
         if kind in _NEGATED and _is_index(op.operands[0]):
-            self._compare(kind if holds else _NEGATED[kind], *map(self._forms.of, op.operands))
+            self._compare(kind if holds else _NEGATED[kind], *op.operands)
         elif kind == ("bit_and" if holds else "bit_or") and condition.type is u1:
             for part in op.operands:
                 self.assume(part, holds)
@@ -73,8 +73,11 @@ class Facts:
             if free is not None:
                 self.assume(free, holds)
 
-    def _compare(self, kind: str, left: Form, right: Form) -> None:
-        difference = left.plus(right, -1)
+    def _compare(self, kind: str, left: Value, right: Value) -> None:
+        forms = self._forms
+        if not (forms.exact(left) and forms.exact(right)):
+            return
+        difference = forms.of(left).plus(forms.of(right), -1)
         if kind in ("ge", "eq"):
             self.learn(difference)
         if kind in ("le", "eq"):
