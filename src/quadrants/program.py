@@ -75,7 +75,6 @@ class Program:
         self.name = name
         self.frame = frame
         self.result = result
-        self.guards = guards
         self.captured = captured
         self.written = written
         self.static_shapes: dict[int, tuple[int, ...]] = {}
@@ -104,6 +103,7 @@ class Program:
         self.template = b""
         self.binding: launch.Binding | None = None
         self.fill_template()
+        self.guards = [*guards, *[ContentGuard(source) for source in captured if protocol.is_storage(source)]]
 
     def load(self, objects: Sequence[tuple[str, bytes]], entry: str, externals: Sequence[str]) -> None:
         """Loads objects (shared ones once a process) and takes the entry's address. `externals`: symbols that none of

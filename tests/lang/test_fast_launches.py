@@ -10,7 +10,7 @@ import pytest
 
 import quadrants as qd
 from quadrants import knobs
-from quadrants.errors import QuadrantsTypeError
+from quadrants.errors import QuadrantsRuntimeError, QuadrantsTypeError
 from quadrants.runtime import launch
 
 pytestmark = pytest.mark.skipif(not launch.is_native(), reason="this interpreter launches through Python")
@@ -309,3 +309,32 @@ def test_forms_by_turns_give_results_of_their_own(monkeypatch: pytest.MonkeyPatc
             result = doubled(array)
             assert result == 20 and type(result) is (int if array.dtype.kind in "iu" else float)
         assert not found
+
+
+def test_fields_that_are_destroyed() -> None:
+    """Captured, or passed as a template: the kernel does not touch memory that was given back."""
+    qd.init(arch=qd.x64)
+    places = qd.FieldsBuilder()
+    x, y = qd.field(qd.f32), qd.field(qd.f32)
+    places.dense(qd.i, 8).place(x, y)
+    tree = places.finalize()
+
+    @qd.kernel
+    def fill():
+        for i in x:
+            x[i] = i
+
+    @qd.kernel
+    def fill_template(field: qd.template()):
+        for i in field:
+            field[i] = i
+
+    for _ in range(3):
+        fill()
+        fill_template(y)
+    tree.destroy()
+    for _ in range(2):
+        with pytest.raises(QuadrantsRuntimeError, match="freed"):
+            fill()
+        with pytest.raises(QuadrantsRuntimeError, match="freed"):
+            fill_template(y)

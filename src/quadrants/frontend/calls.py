@@ -32,7 +32,7 @@ from quadrants.frontend.values import (
 )
 from quadrants.ir.external import pointee
 from quadrants.ir.nodes import Value
-from quadrants.ir.types import ScalarType, Type
+from quadrants.ir.types import ScalarType
 
 if TYPE_CHECKING:
     from quadrants.frontend.walker import Walker
@@ -423,7 +423,3 @@ def written_templates(function_node: Any, templates: list[str], lists: list[str]
     assigned = set(assigned_names(function_node.body, function_node))
     changed = (element_names(function_node) | set(touched_names(function_node))) - bound_names(function_node)
     return (*(name for name in templates if name in assigned), *(name for name in lists if name in changed))
-
-
-def value_types(values: list[Value]) -> tuple[Type, ...]:
-    return tuple(value.type for value in values)

@@ -58,7 +58,7 @@ class Guard:
 class ContentGuard:
     """A captured object that can be changed in place (a host vector or matrix, a list, a dictionary, a set) and must
     still hold what it held; elements of containers are compared by identity. A NumPy array must still be the same memory,
-    divided in the same way: its elements may change."""
+    divided in the same way: its elements may change; a field must still have its memory."""
 
     __slots__ = ("container", "kept", "key", "snapshot", "value")
 
@@ -104,6 +104,8 @@ def _content(value: Any) -> tuple[Any, Any]:
     if isinstance(value, np.ndarray):
         facts = value.__array_interface__["data"], value.shape, value.strides, value.dtype
         return facts, value.dtype  # words know the type by identity
+    if protocol.is_storage(value):
+        return id(value._view), None
     if isinstance(value, dict):
         return [(id(key), id(item)) for key, item in value.items()], list(value.items())
     kept = list(value)

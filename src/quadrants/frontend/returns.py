@@ -12,7 +12,7 @@ from quadrants.frontend import numbers, protocol
 from quadrants.frontend.merge import NoUnion, append_yield, same_static, unify, value_facts
 from quadrants.frontend.values import Array, Binding, Run, Sequence, Slot, Static, all_sequences, is_number
 from quadrants.ir.nodes import Block, Op, Value
-from quadrants.ir.types import ScalarType, Type, matrix_type, scalar_of, with_scalar
+from quadrants.ir.types import Type, matrix_type, scalar_of, with_scalar
 
 if TYPE_CHECKING:
     from quadrants.frontend.walker import Walker
@@ -38,10 +38,6 @@ class Result:
         self.shape = shape
         self.templates = templates
         self.types: tuple[Type, ...] = tuple(_types(shape)) + tuple(t for shape in templates for t in _types(shape))
-
-    @classmethod
-    def of_scalar(cls, scalar: ScalarType) -> Result:
-        return cls(("run", scalar, False))
 
     def is_like(self, other: Result) -> bool:
         """Whether both have the same parts, of the same types and known at compile time alike."""

@@ -69,9 +69,11 @@ def read_matrix(value: Any) -> tuple[list[Any], tuple[int, ...], ScalarType | No
 
 def content_words(value: Any) -> list[tuple[int, int]] | None:
     """(address, 64-bit word) of the memory that holds a host vector's or a list's content, or what tells where a NumPy
-    array's elements are, or an object's members; None for anything else and for content that is not made of whole words."""
+    array's or a field's elements are, or an object's members; None for anything else and for content that is not made of whole words."""
     if isinstance(value, np.ndarray):
         return array_words(value)
+    if isinstance(value, Storage):
+        return [(id(value) + slot_offset(type(value), "_view"), id(value._view))]
     if isinstance(value, MembersGuard):
         return members_words(value.container)
     if isinstance(value, Matrix):

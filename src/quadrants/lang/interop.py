@@ -82,12 +82,6 @@ def to_dlpack(view: np.ndarray, versioned: bool) -> Any:
     return view.__dlpack__(max_version=(1, 0)) if versioned else view.__dlpack__()
 
 
-def scalar_of_torch(dtype: Any) -> ScalarType | None:
-    """The data type of a torch dtype, None if there is none."""
-    name = str(dtype).removeprefix("torch.")
-    return _TORCH_NAMES.get(name)
-
-
 _TORCH_NAMES: dict[str, ScalarType] = {
     "bfloat16": ir_types.bf16,
     **{scalar.numpy.name: scalar for scalar in ir_types.scalar_types if scalar.numpy is not None},
