@@ -175,6 +175,22 @@ def test_what_another_process_wrote_counts(tmp_path: Path) -> None:
     assert sum(path.stat().st_size for path in tmp_path.iterdir()) <= 750
 
 
+def test_large_folders_are_measured_by_a_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[str] = []
+    look_at = DiskCache._look_at
+    monkeypatch.setattr(
+        DiskCache, "_look_at", lambda self, entry, found: looked.append("") or look_at(self, entry, found)
+    )
+    writer = DiskCache(tmp_path, policy="never")
+    for number in range(1100):
+        writer.put(f"entry{number}", b"x" * 100)
+    size = (tmp_path / "entry0.entry").stat().st_size
+    DiskCache(tmp_path, max_bytes=2000 * size).put("last", b"x")
+    assert 256 <= len(looked) <= 512 and len(list(tmp_path.iterdir())) == 1101
+    DiskCache(tmp_path, max_bytes=900 * size, factor=0.5).put("next", b"x")
+    assert len(list(tmp_path.iterdir())) < 460
+
+
 def test_abandoned_temporary_files_are_removed(tmp_path: Path) -> None:
     for name, age in (("crashed.temporary", 1_000_000_000), ("writing.temporary", None)):
         (tmp_path / name).write_bytes(b"x")

@@ -15,7 +15,7 @@ import re
 import struct
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from quadrants.digest import blake2b
 from quadrants.runtime.fingerprint import compiler_fingerprint
@@ -30,6 +30,8 @@ _ENTRY, _OBJECT, _TEMPORARY = ".entry", ".object", ".temporary"
 _KEY = re.compile(r"[A-Za-z0-9_-]{1,200}")
 _TOUCH_AFTER = 60.0  # seconds: how old a last use must be for a new one to be noted
 _ABANDONED_AFTER = 3600.0  # seconds: a temporary file of that age belongs to nobody
+_SAMPLE = 256  # files of a folder that are looked at to tell its size, unless it is close to the limit
+_CLOSE = 0.75  # from such a part of the limit on all files are looked at
 _ENTRY_ALONE = (errno.EISDIR, errno.ENOTEMPTY, errno.EEXIST, errno.ENAMETOOLONG)  # nothing wrong with the folder
 
 
@@ -156,11 +158,21 @@ class DiskCache:
         if self.policy == "never":
             return
         if self._disk_bytes is None:
-            self._disk_bytes = sum([size for _, size, _ in self._scan()])
+            self._disk_bytes = self._size()
         else:
             self._disk_bytes += written
         if self._disk_bytes > self.max_bytes:
             self._clean()
+
+    def _size(self) -> int:
+        """What the files take: of a folder with many files, unless that is close to the limit, an estimate from some of
+        them, since looking at all would keep each process's first compile waiting."""
+        entries = self._entries()
+        every = max(len(entries) // _SAMPLE, 1)
+        size = every * sum([size for _, size, _ in self._scan(entries[::every])])
+        return (
+            size if every == 1 or size < _CLOSE * self.max_bytes else sum([size for _, size, _ in self._scan(entries)])
+        )
 
     def _clean(self) -> None:
         """Remove files by the policy until `factor` of the allowed size is free. Others may be cleaning, too."""
@@ -176,14 +188,18 @@ class DiskCache:
                     total -= size
         self._disk_bytes = total
 
-    def _scan(self) -> list[tuple[int, int, str]]:
-        """(time of last use or writing in ns, size, path) of the cache's files; removes abandoned temporary ones."""
+    def _entries(self) -> list[os.DirEntry[str]]:
+        if self.directory is not None:
+            with contextlib.suppress(OSError), os.scandir(self.directory) as entries:
+                return list(entries)
+        return []
+
+    def _scan(self, entries: Iterable[os.DirEntry[str]] | None = None) -> list[tuple[int, int, str]]:
+        """(time of last use or writing in ns, size, path) of the cache's files among the folder's entries, or some of
+        them; removes abandoned temporary ones."""
         found: list[tuple[int, int, str]] = []
-        if self.directory is None:
-            return found
-        with contextlib.suppress(OSError), os.scandir(self.directory) as entries:
-            for entry in entries:
-                self._look_at(entry, found)
+        for entry in self._entries() if entries is None else entries:
+            self._look_at(entry, found)
         return found
 
     def _look_at(self, entry: os.DirEntry[str], found: list[tuple[int, int, str]]) -> None:
