@@ -71,10 +71,11 @@ class Ranges:
 
 
 def _held(found: Range, type_: ScalarType) -> Range:
-    """A range, if numbers of the type do not wrap around there. Law: what counts in 64 bits does not come near its ends."""
+    """A range, if numbers of the type do not wrap around there. Law: what counts in 64 bits does not come near its ends; of
+    numbers without a sign, 0 is one."""
     low, high = found
     if low is None or high is None:
-        return found if type_.bits == 64 else _UNKNOWN
+        return found if type_.bits == 64 and type_.is_signed else _UNKNOWN
     least, most = (-(1 << type_.bits - 1), (1 << type_.bits - 1) - 1) if type_.is_signed else (0, (1 << type_.bits) - 1)
     return found if least <= low and high <= most else _UNKNOWN
 
