@@ -15,7 +15,7 @@ from typing import Any
 
 from quadrants.records import Field, MutableRecord, Record
 
-__all__ = ["INERT", "Arch", "Inert", "Options", "State", "current", "on_reset"]
+__all__ = ["INERT", "MOST_LANES", "Arch", "Inert", "Options", "State", "are_lanes", "current", "on_reset"]
 
 
 class Arch(enum.IntEnum):
@@ -39,6 +39,15 @@ class Arch(enum.IntEnum):
 
 def _option(default: Any, doc: str, factory: Callable[[], Any] | None = None) -> Any:
     return Field(factory or (lambda: default), doc)
+
+
+MOST_LANES = 64
+"""More vectors than any processor has registers for."""
+
+
+def are_lanes(number: int) -> bool:
+    """Whether so many iterations can run as vector lanes."""
+    return 1 <= number <= MOST_LANES and number & (number - 1) == 0
 
 
 def hardware_threads() -> int:
@@ -296,6 +305,8 @@ def _checked(name: str, value: Any) -> Any:
         raise TypeError(f"qd.init({name}=…) takes {type(default).__name__}, not {value!r}")
     if name in _CHOICES and value not in _CHOICES[name]:
         raise ValueError(f"qd.init({name}={value!r}): one of {', '.join(_CHOICES[name])} is expected")
+    if name == "lanes" and value and not are_lanes(value):
+        raise ValueError(f"qd.init(lanes={value}): 0 or a power of two up to {MOST_LANES} is expected")
     if name == "cpu_max_num_threads" and value < 1:
         raise ValueError("qd.init(cpu_max_num_threads=…) must be at least 1")
     return value

@@ -380,6 +380,37 @@ def functions_of_whole_arrays(a):
     return np.linalg.inv(a)  # <--
 
 
+# Configuration of loops.
+
+
+@refused(ones(3), says=("no such keyword", "vectorise", "vectorize"), kind=QuadrantsTypeError)
+def configuration_that_there_is_not(x):
+    qd.loop_config(vectorise=8)  # <--
+    for i in range(len(x)):
+        x[i] += 1
+
+
+@refused(ones(3), says=("vectorize takes no such value", "3", "a power of two up to 64"), kind=QuadrantsTypeError)
+def lanes_that_are_no_power_of_two(x):
+    qd.loop_config(vectorize=3)  # <--
+    for i in range(len(x)):
+        x[i] += 1
+
+
+@refused(ones(3), says=("vectorize takes no such value", "'8'"), kind=QuadrantsTypeError)
+def lanes_that_are_a_text(x):
+    qd.loop_config(vectorize="8")  # <--
+    for i in range(len(x)):
+        x[i] += 1
+
+
+@refused(ones(3), says=("serialize takes no such value", "True or False"), kind=QuadrantsTypeError)
+def order_that_is_a_text(x):
+    qd.loop_config(serialize="no")  # <--
+    for i in range(len(x)):
+        x[i] += 1
+
+
 @pytest.mark.parametrize("item", REFUSED, ids=lambda item: item.function.__name__)
 def test_refused(item: Refused) -> None:
     with pytest.raises(item.kind) as caught:

@@ -33,6 +33,12 @@ def test_unknown_keyword_is_refused_before_anything_changes():
     assert config().debug
 
 
+@pytest.mark.parametrize("lanes", [-1, 3, 128])
+def test_lanes_are_a_power_of_two(lanes: int) -> None:
+    with pytest.raises(ValueError, match="0 or a power of two up to 64"):
+        qd.init(lanes=lanes)
+
+
 def test_failed_init_leaves_no_half_state():
     with pytest.raises(ValueError, match="default_fp must be one of"):
         qd.init(debug=True, default_fp=qd.i32)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import ast
 import builtins
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from quadrants.errors import QuadrantsTypeError
 from quadrants.frontend import numbers
@@ -14,6 +17,7 @@ from quadrants.frontend.domains import static_items, static_product
 from quadrants.frontend.intrinsic_table import Handler, intrinsic
 from quadrants.frontend.values import Array, Binding, Iteration, Run, Sequence, Static, all_static
 from quadrants.ir.nodes import Op
+from quadrants.knobs import MOST_LANES, are_lanes
 
 if TYPE_CHECKING:
     from quadrants.frontend.walker import Walker
@@ -143,13 +147,50 @@ def _static_print(walker: Walker, arguments: Arguments, node: ast.AST) -> Bindin
 
 @intrinsic("loop_config")
 def _loop_config(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
-    for name, binding in arguments.keywords.items():
-        if type(binding) is not Static:
-            raise walker.error(node, "loop_config takes values known at compile time")
-        walker.loop_config[name] = binding.value
     if arguments.positional:
         raise walker.error(node, "loop_config takes keywords", kind=QuadrantsTypeError)
+    for name, binding in arguments.keywords.items():
+        if name not in _LOOP_CONFIG:
+            expected = ", ".join(sorted(_LOOP_CONFIG))
+            raise walker.error(
+                node, "loop_config has no such keyword", found=name, expected=expected, kind=QuadrantsTypeError
+            )
+        if type(binding) is not Static:
+            raise walker.error(node, "loop_config takes values known at compile time")
+        expected, check = _LOOP_CONFIG[name]
+        value = binding.value.item() if isinstance(binding.value, np.generic) else binding.value
+        if not check(value):
+            raise walker.error(
+                node, f"{name} takes no such value", found=repr(value), expected=expected, kind=QuadrantsTypeError
+            )
+        walker.loop_config[name] = value
     return Static(None)
+
+
+def _is_truth(value: Any) -> bool:
+    return value is None or (isinstance(value, int) and value in (0, 1))
+
+
+def _is_count(value: Any) -> bool:
+    return value is None or (type(value) is int and value >= 0)
+
+
+def _is_lanes(value: Any) -> bool:
+    return value is None or type(value) is bool or (type(value) is int and are_lanes(value))
+
+
+_TRUTH = "True or False", _is_truth
+_COUNT = "a number, 0 for the default", _is_count
+_LOOP_CONFIG: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "block_dim": _COUNT,
+    "serialize": _TRUTH,
+    "parallelize": _COUNT,
+    "block_dim_adaptive": _TRUTH,
+    "bit_vectorize": _TRUTH,
+    "vectorize": (f"True, False, or a power of two up to {MOST_LANES}", _is_lanes),
+    "fuse": _TRUTH,
+    "name": ("a text", lambda value: value is None or isinstance(value, str)),
+}
 
 
 @intrinsic("block_local", "cache_read_only", "no_activate")

@@ -147,8 +147,8 @@ def loop_config(
 ) -> None:
     """How the next loop of the kernel runs. `serialize` True: in order; False (given): in parallel, on the user's word.
     `parallelize`: number of threads, 1 is in order. `vectorize`: how many iterations run side by side as vector lanes
-    (a power of two), True for as many as suit, False for none, whatever the compiler would choose. `fuse` False: it is not joined
-    with the loop before or behind. `name`: what reports call the loop. `block_dim`,
+    (a power of two up to 64), True for as many as suit, False for none, whatever the compiler would choose. `fuse` False:
+    it is not joined with the loop before or behind. `name`: what reports call the loop. `block_dim`,
     `block_dim_adaptive` and `bit_vectorize` are for GPUs. On the host nothing happens."""
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from quadrants.errors import QuadrantsCompilationError
 from quadrants.ir.nodes import Block, Location, Op, Value, walk
 from quadrants.ir.ops import OPS
 from quadrants.ir.types import ArrayType, scalar_of
@@ -61,10 +60,7 @@ class Choice(Record):
 def asked_lanes(loop: Op, context: PassContext) -> int | None:
     """What the user asks for: lanes, True for some, False or 1 for none; None where that is the compiler's choice."""
     config: dict[str, Any] = loop.attribute("config") or {}
-    asked: int | None = config.get("vectorize", context.options.lanes or None)
-    if asked is not None and type(asked) is not bool and (asked < 1 or asked & (asked - 1)):
-        raise QuadrantsCompilationError(f"{asked} lanes: a power of two is expected")
-    return asked
+    return config.get("vectorize", context.options.lanes or None)
 
 
 def choose(loop: Op, facts: Uniformity, context: PassContext, callees: Callees, copies: list[Copy]) -> Choice:
