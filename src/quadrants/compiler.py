@@ -27,7 +27,7 @@ from quadrants.passes.context import PassContext
 from quadrants.passes.driver import run_pipeline
 from quadrants.program import Program
 from quadrants.recursion import deep_recursion
-from quadrants.runtime import launch, manifest
+from quadrants.runtime import manifest, threads
 from quadrants.targets import shared_objects, table
 from quadrants.targets.artifact import Artifact
 from quadrants.targets.frame import frame_layout
@@ -77,7 +77,7 @@ def _compiled(
     lanes: int,
 ) -> Program:
     times: dict[str, float] = {}
-    with launch.loading_beside() if table.row(options.arch).machine_code else nullcontext():
+    with threads.loading_beside() if table.row(options.arch).machine_code else nullcontext():
         with _timed(times, "front end"):
             source = compile_source(function, arguments, options, live_numbers, wish)
         kernel = source.module.kernel

@@ -646,14 +646,3 @@ def test_the_plain_twin_takes_the_slow_path() -> None:
 
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-
-
-def test_the_launcher_is_loaded_beside_what_fails_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launch, "_symbols", None)
-    before = threading.active_count()
-    with pytest.raises(ZeroDivisionError), launch.loading_beside():
-        raise ZeroDivisionError
-    assert launch._symbols is not None and "qd_numpy_array" not in launch._symbols
-    assert threading.active_count() == before
-    with launch.loading_beside():  # there already
-        assert threading.active_count() == before

@@ -232,3 +232,18 @@ def test_a_signal_is_seen_soon_however_wrong_the_estimate_was(parallel_for, task
         signal.signal(signal.SIGALRM, previous)
         threads.state().interrupted = 0
     assert 0 < done.sum() < 20_000
+
+
+def test_the_pool_is_loaded_beside_what_fails_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    names: list[str] = []
+    monkeypatch.setattr(threads, "_loaded", None)
+    monkeypatch.setattr(threads, "default_count", lambda: 2)
+    monkeypatch.setattr(threads, "_load", lambda: names.append(threading.current_thread().name))
+    before = threading.active_count()
+    with pytest.raises(ZeroDivisionError), threads.loading_beside():
+        raise ZeroDivisionError
+    assert len(names) == 1 and names[0] != threading.current_thread().name
+    assert threading.active_count() == before
+    monkeypatch.setattr(threads, "default_count", lambda: 1)
+    with threads.loading_beside():  # nobody to do it beside
+        assert len(names) == 1

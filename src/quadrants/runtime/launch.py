@@ -7,11 +7,10 @@ not one that the tables know, every call goes there, and nothing else changes.
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from types import MethodType
 from typing import Any
 
@@ -137,29 +136,6 @@ def _launcher() -> Mapping[str, int]:
                 "launch", lambda: _build(_facts), _SOURCES, repr(_facts), found, hot=True
             ).symbols
     return _symbols
-
-
-@contextlib.contextmanager
-def loading_beside() -> Iterator[None]:
-    """Loads the pool and the launcher, if that is to be done yet, on a thread beside while the body runs.
-
-    Where LLVM has to make them it lets go of the GIL, so that the body can go on with Python. The thread does not
-    outlive the body, so it meets neither LLVM's options nor forks.
-    """
-    if _symbols is not None or _facts is None:
-        yield
-        return
-    thread = threading.Thread(target=_load_if_possible)
-    thread.start()
-    try:
-        yield
-    finally:
-        thread.join()
-
-
-def _load_if_possible() -> None:
-    with contextlib.suppress(Exception):  # who needs them tries again, and tells
-        _launcher()
 
 
 def _build(known: Facts | None) -> str:

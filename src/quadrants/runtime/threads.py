@@ -22,6 +22,7 @@ begin, i64 end)`; a frame is the kernel's block of arguments, captures are what 
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import threading
@@ -96,6 +97,29 @@ def symbols() -> SymbolTable:
 def pool_symbols() -> Mapping[str, int]:
     """Addresses of what the pool itself provides, by name. Loads the pool on first use."""
     return _load().symbols
+
+
+@contextlib.contextmanager
+def loading_beside() -> Iterator[None]:
+    """Loads the pool, if that is to be done yet, on a thread beside while the body runs.
+
+    Where LLVM has to make it it lets go of the GIL, so that the body can go on with Python. The thread does not outlive
+    the body, so it meets neither LLVM's options nor forks.
+    """
+    if _loaded is not None or default_count() == 1:
+        yield
+        return
+    thread = threading.Thread(target=_load_if_possible)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
+
+
+def _load_if_possible() -> None:
+    with contextlib.suppress(Exception):  # who needs the pool tries again, and tells
+        _load()
 
 
 def state() -> PoolState:
