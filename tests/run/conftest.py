@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pytest
 
 import quadrants as qd
+from quadrants.errors import QuadrantsUnsupportedError
 from quadrants.evidence.programs import TargetExecutor
 
 EXECUTORS = [
     TargetExecutor(f"{arch}-O{level}", arch, opt_level=level)
-    for arch in ("reference", "simulated", "x64")
+    for arch in ("reference", "simulated", "vulkan", "x64")
     for level in (0, 1)
 ]
 
 
 # What the reference shows in the fast tests, the device that it plays shows in all of them.
+DEVICES = ("simulated", "vulkan")
 PARAMETERS = [
-    pytest.param(executor, marks=[pytest.mark.slow] if executor.arch == "simulated" else [], id=executor.name)
+    pytest.param(executor, marks=[pytest.mark.slow] if executor.arch in DEVICES else [], id=executor.name)
     for executor in EXECUTORS
 ]
 
@@ -27,6 +29,18 @@ PARAMETERS = [
 def executor(request: pytest.FixtureRequest) -> TargetExecutor:
     """One target at one level."""
     return request.param
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """What a device refuses, with its reason, is no failure there: the reason is shown with the skipped test."""
+    try:
+        return (yield)
+    except QuadrantsUnsupportedError as error:
+        found = getattr(item, "funcargs", {}).get("executor")
+        if found is not None and found.arch in DEVICES:
+            pytest.skip(f"refused on {found.arch}: {str(error).splitlines()[0]}")
+        raise
 
 
 @pytest.fixture(autouse=True)

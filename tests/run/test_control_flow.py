@@ -76,6 +76,7 @@ def greatest_common_divisor(a: qd.i32, b: qd.i32):
 
 @runs(args=(np.array([5, 2, 9, 1, 7, 3, 8], np.int32),))
 def insertion_sort(a):
+    qd.loop_config(serialize=True)
     for i in range(1, len(a)):
         x = a[i]
         j = i - 1

@@ -430,6 +430,7 @@ def test_shortest_paths(executor: TargetExecutor) -> None:
 
 
 def knapsack(weights, values, best):
+    qd.loop_config(serialize=True)
     for i in range(len(weights)):
         for c in range(len(best) - 1, weights[i] - 1, -1):
             best[c] = max(best[c], best[c - weights[i]] + values[i])

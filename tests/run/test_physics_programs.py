@@ -373,6 +373,7 @@ def test_projected_constraints() -> None:
     def project(p: qd.types.ndarray(dtype=vec3, ndim=1), w: qd.types.ndarray(), edges: qd.types.ndarray(), rest: float):
         qd.loop_config(serialize=True)
         for _ in range(4):
+            qd.loop_config(serialize=True)
             for e in range(edges.shape[0]):
                 a, b = edges[e, 0], edges[e, 1]
                 d = p[a] - p[b]

@@ -87,6 +87,8 @@ def _by_shape(loop: Op, shape: _Shape, asked: int | None, context: PassContext) 
     """What the model says of a body."""
     if shape.obstacle is not None:
         return Choice(1, shape.obstacle, is_refusal=bool(asked or shape.pays), location=shape.where)
+    if context.record is not None and context.record.launches:
+        return Choice(1, "its iterations are threads of the device")
     if asked is not None and asked is not True:
         lanes = int(asked)
     elif context.record is None or not context.record.vector_bits:

@@ -59,14 +59,14 @@ class _Offloader:
         block.ops = done.ops
 
     def _is_the_devices(self, op: Op) -> bool:
-        if op.kind in TERMINATORS or op.kind in ("constant", "dim", "temporary", "release"):
+        if op.kind in TERMINATORS or op.kind in ("constant", "dim", "temporary", "release", "random"):
             return False
         if op.regions:
             return not _is_the_hosts(op)
         return not (is_pure(op.kind) and all(operand in self.known for operand in op.operands))
 
     def _moves_freely(self, op: Op) -> bool:
-        return not op.regions and (is_pure(op.kind) or op.kind == "temporary")
+        return not op.regions and (is_pure(op.kind) or op.kind in ("temporary", "random"))
 
     def _keep(self, done: Block, op: Op) -> None:
         """An operation that stays with the host."""

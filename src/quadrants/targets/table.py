@@ -52,6 +52,7 @@ class Row(Record):
 TARGETS: dict[Arch, Row] = {
     Arch.x64: Row("quadrants.targets.llvm.x64.target", host=Arch.x64),
     Arch.reference: Row("quadrants.targets.reference", machine_code=False),
+    Arch.vulkan: Row("quadrants.targets.webgpu.target", machine_code=False),
     Arch.simulated: Row("quadrants.targets.simulated", machine_code=False),
 }
 

@@ -1,0 +1,1 @@
+"""Vulkan, Metal and D3D12 through WebGPU: one emitter of WGSL, run by `wgpu`."""

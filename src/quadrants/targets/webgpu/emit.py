@@ -1,0 +1,195 @@
+"""A task as a WGSL shader of its own."""
+
+from __future__ import annotations
+
+from quadrants.errors import QuadrantsUnsupportedError
+from quadrants.ir.nodes import Function, Module, walk
+from quadrants.ir.types import ArrayType, scalar_of
+from quadrants.passes.places import shown
+from quadrants.passes.structure import calls
+from quadrants.records import Record
+from quadrants.targets.artifact import Message, PrintFormat
+from quadrants.targets.device.tasks import Task
+from quadrants.targets.frame import SLOT, Frame, frame_layout
+from quadrants.targets.webgpu.emit_control import flat_loop, write_region
+from quadrants.targets.webgpu.helpers import texts_of
+from quadrants.targets.webgpu.scalars import from_memory, register, zero
+from quadrants.targets.webgpu.writer import ArrayNames, Shader, Writer, expanded_parameters, scalar
+
+__all__ = ["VIEWS", "WORKGROUP", "EmittedTask", "emit_task"]
+
+WORKGROUP = 64
+VIEWS = {
+    "heap": "array<u32>",
+    "heap64": "array<u64>",
+    "heap_atomic": "array<atomic<u32>>",
+    "heap64_atomic": "array<atomic<u64>>",
+    "status": "array<atomic<u32>>",
+}
+"""The bindings behind that of the parameters, in order; all but the status are the heap."""
+
+
+class EmittedTask(Record):
+    """A shader: its text, the views that it binds, the frame in which it finds its parameters, its tables of words."""
+
+    text: str
+    views: tuple[str, ...]
+    frame: Frame
+    messages: dict[int, Message]
+    prints: dict[int, PrintFormat]
+
+
+class _EntryWriter(Writer):
+    """The shader's entry: parameters come from the frame, behind one word of zeros."""
+
+    def leave(self, values: list[str], failed: bool = False) -> None:
+        self.line("return;")
+
+
+class _FunctionWriter(Writer):
+    """A function: arrays as their numbers, slots as pointers; results in a structure with the mark of a failed check."""
+
+    @property
+    def struct(self) -> str:
+        return f"Results_{self.shader.symbols[self.function.name]}"
+
+    @property
+    def has_struct(self) -> bool:
+        return bool(self.function.result_types) or self.fails()
+
+    def leave(self, values: list[str], failed: bool = False) -> None:
+        if not self.has_struct:
+            self.line("return;")
+            return
+        fields = values if not failed else [zero(scalar_of(type_)) for type_ in self.function.result_types]
+        if self.fails():
+            fields = [*fields, "true" if failed else "false"]
+        self.line(f"return {self.struct}({', '.join(fields)});")
+
+    def struct_text(self) -> str:
+        fields = [f"r{k}: {register(scalar_of(type_))}" for k, type_ in enumerate(self.function.result_types)]
+        if self.fails():
+            fields.append("failed: bool")
+        return f"struct {self.struct} {{ {', '.join(fields)} }}"
+
+
+def emit_task(task: Task, module: Module, opaque: bool) -> EmittedTask:
+    """The shader of a task; `opaque`: the driver takes floats for real numbers, unless it cannot see what they are."""
+    shader = Shader(opaque)
+    functions = _reached(task.function, module)
+    for number, function in enumerate(functions):
+        shader.symbols[function.name] = f"f{number}_{''.join(c if c.isascii() and c.isalnum() else '_' for c in function.name)}"
+    shader.may_fail = _failing(functions, module)
+    texts: list[str] = []
+    for function in functions:
+        texts += _function(shader, function)
+    frame = frame_layout(task.function)
+    entry = _entry(shader, task, frame)
+    helpers = texts_of(shader.helpers)
+    joined = "\n".join([*helpers, *texts, entry])
+    views = tuple([view for view in VIEWS if view in joined])
+    head = ["@group(0) @binding(0) var<storage, read_write> params: array<u32>;"]
+    head += [
+        f"@group(0) @binding({k + 1}) var<storage, read_write> {view}: {VIEWS[view]};"
+        for k, view in enumerate(VIEWS)
+        if view in views
+    ]
+    head += ["var<private> nothing_u32: u32;", "var<private> nothing_u64: u64;"]
+    head += [f"var<private> table_{k}{text}" for k, text in enumerate(shader.tables)]
+    return EmittedTask("\n".join([*head, joined, ""]), views, frame, shader.messages, shader.prints)
+
+
+def _entry(shader: Shader, task: Task, frame: Frame) -> str:
+    writer = _EntryWriter(shader, task.function)
+    for k, (value, offset) in enumerate(zip(task.function.parameters, frame.parameters)):
+        if type(value.type) is ArrayType:
+            axes = value.type.rank
+            names = [_word(offset // SLOT + word) for word in range(1 + 2 * axes)]
+            held = [writer.let("i64", f"i64({name})") for name in names]
+            writer.arrays[value] = ArrayNames(held[0], tuple(held[1 : 1 + axes]), tuple(held[1 + axes :]))
+        else:
+            type_ = scalar(value)
+            bits = _word(offset // SLOT) if type_.bits == 64 else f"params[{1 + 2 * (offset // SLOT)}u]"
+            writer.names[value] = writer.let(register(type_), from_memory(type_, bits))
+        del k
+    flat_loop(writer, task.loop)
+    return "\n".join(
+        [
+            f"@compute @workgroup_size({WORKGROUP}) fn main(@builtin(global_invocation_id) id: vec3<u32>,"
+            " @builtin(num_workgroups) groups: vec3<u32>) {",
+            "  nothing_u32 = params[0];",
+            "  nothing_u64 = u64(params[0]);",
+            f"  let thread: i64 = i64(id.x) + i64(id.y) * i64(groups.x) * {WORKGROUP}li;",
+            f"  let threads: i64 = i64(groups.x) * i64(groups.y) * {WORKGROUP}li;",
+            *writer.front,
+            *writer.lines,
+            "}",
+        ]
+    )
+
+
+def _word(number: int) -> str:
+    return f"param64({1 + 2 * number}u)"
+
+
+def _function(shader: Shader, function: Function) -> list[str]:
+    writer = _FunctionWriter(shader, function)
+    parameters: list[str] = []
+    for k, value in enumerate(function.parameters):
+        type_ = value.type
+        if type(type_) is not ArrayType:
+            parameters.append(f"p{k}: {register(scalar_of(type_))}")
+            writer.names[value] = f"p{k}"
+        elif type_.is_slot:
+            held = register(type_.scalar)
+            count = 1
+            for size in type_.trailing:
+                count *= size
+            parameters.append(f"p{k}: ptr<function, {f'array<{held}, {count}>' if type_.trailing else held}>")
+            writer.arrays[value] = ArrayNames(slot=f"*p{k}")
+        else:
+            names = expanded_parameters(k, type_)
+            parameters += [f"{name}: i64" for name in names]
+            writer.arrays[value] = ArrayNames(
+                names[0], tuple(names[1 : 1 + type_.rank]), tuple(names[1 + type_.rank :])
+            )
+    write_region(writer, function.body)
+    result = f" -> {writer.struct}" if writer.has_struct else ""
+    head = f"fn {shader.symbols[function.name]}({', '.join(parameters)}){result} {{"
+    structs = [writer.struct_text()] if writer.has_struct else []
+    return [*structs, head, *writer.front, *writer.lines, "}"]
+
+
+def _reached(function: Function, module: Module) -> list[Function]:
+    """The functions that a task calls, each behind those that it calls itself. Recursion is refused."""
+    found: list[Function] = []
+    open_names: set[str] = set()
+
+    def visit(caller: Function) -> None:
+        open_names.add(caller.name)
+        for op in walk(caller.body):
+            name = op.attributes.get("callee")
+            if name is None or any(known.name == name for known in found):
+                continue
+            if name in open_names:
+                raise QuadrantsUnsupportedError.at(
+                    shown(op.location),
+                    "functions that call themselves, directly or through others, cannot run on a GPU by WebGPU",
+                    hint="write the recursion as a loop, or use another target: qd.init(arch=…)",
+                )
+            visit(module.functions[name])
+            found.append(module.functions[name])
+        open_names.discard(caller.name)
+
+    visit(function)
+    return found
+
+
+def _failing(functions: list[Function], module: Module) -> set[str]:
+    found: set[str] = set()
+    for function in functions:  # callees stand in front
+        if any(op.kind == "check" for op in walk(function.body)) or any(
+            op.attributes["callee"] in found for op in calls(function.body)
+        ):
+            found.add(function.name)
+    return found

@@ -1,0 +1,153 @@
+"""The state of writing one WGSL function: names of values, arrays, lines; and of the shader around it."""
+
+from __future__ import annotations
+
+from quadrants.errors import QuadrantsInternalError
+from quadrants.ir.nodes import Function, Op, Value
+from quadrants.ir.types import ArrayType, ScalarType, scalar_of
+from quadrants.records import Record
+from quadrants.targets.artifact import Message, PrintFormat
+from quadrants.targets.webgpu.scalars import bits_of, literal, register
+
+__all__ = ["ArrayNames", "Loop", "Shader", "Writer", "scalar"]
+
+
+def scalar(value: Value) -> ScalarType:
+    return scalar_of(value.type)
+
+
+class ArrayNames(Record):
+    """How code reaches an array: the name of its first byte's address, of sizes and strides in bytes; of a slot its name."""
+
+    base: str = ""
+    shape: tuple[str, ...] = ()
+    strides: tuple[str, ...] = ()
+    slot: str = ""
+
+
+class Loop(Record):
+    """The loop around: what it carries, and the flag that takes `break` out of several WGSL loops ('' for one)."""
+
+    carried: tuple[str, ...]
+    flag: str
+
+
+class Shader:
+    """One shader module: what its functions ask for."""
+
+    def __init__(self, opaque: bool) -> None:
+        self.opaque = opaque
+        self.helpers: set[str] = {"param64", "opaque_f32"}
+        self.views: set[str] = set()
+        self.tables: list[str] = []
+        self.symbols: dict[str, str] = {}
+        self.may_fail: set[str] = set()
+        self.messages: dict[int, Message] = {}
+        self.prints: dict[int, PrintFormat] = {}
+
+    def helper(self, name: str) -> str:
+        self.helpers.add(name)
+        return name
+
+    def table(self, type_: ScalarType, entries: tuple[float, ...]) -> str:
+        """The name of a constant table: the entries' bits, since not every float can be written down."""
+        held, suffix = ("u64", "lu") if type_.bits == 64 else ("u32", "u")
+        text = f"array<{held}, {len(entries)}>({', '.join([f'{bits_of(type_, entry)}{suffix}' for entry in entries])})"
+        declared = f": array<{held}, {len(entries)}> = {text};"
+        for number, known in enumerate(self.tables):
+            if known == declared:
+                return f"table_{number}"
+        self.tables.append(declared)
+        return f"table_{len(self.tables) - 1}"
+
+
+class Writer:
+    """Writes one function."""
+
+    def __init__(self, shader: Shader, function: Function) -> None:
+        self.shader = shader
+        self.function = function
+        self.lines: list[str] = []
+        self.front: list[str] = []
+        self.depth = 1
+        self.names: dict[Value, str] = {}
+        self.arrays: dict[Value, ArrayNames] = {}
+        self.loops: list[Loop] = []
+        self.targets: list[tuple[str, ...]] = []
+        self._count = 0
+
+    def line(self, text: str) -> None:
+        self.lines.append("  " * self.depth + text)
+
+    def fresh(self, stem: str = "v") -> str:
+        self._count += 1
+        return f"{stem}{self._count}"
+
+    def let(self, held: str, text: str) -> str:
+        """A new name for an expression."""
+        name = self.fresh()
+        self.line(f"let {name}: {held} = {text};")
+        return name
+
+    def variable(self, held: str, text: str = "") -> str:
+        name = self.fresh("m")
+        self.line(f"var {name}: {held}{' = ' + text if text else ''};")
+        return name
+
+    def define(self, value: Value, text: str) -> None:
+        self.names[value] = self.let(register(scalar(value)), text)
+
+    def name(self, value: Value) -> str:
+        found = self.names.get(value)
+        if found is not None:
+            return found
+        owner = value.owner
+        if not isinstance(owner, Op) or owner.kind not in ("constant", "dim"):
+            raise QuadrantsInternalError(f"{value!r} has no name in the shader of {self.function.name}")
+        if owner.kind == "dim":
+            return self.array(owner.operands[0]).shape[owner.attribute("axis")]
+        return self._constant(value, owner)
+
+    def _constant(self, value: Value, owner: Op) -> str:
+        """Constants are named at the function's start: an expression of names is computed at run time, where it wraps."""
+        type_ = scalar(value)
+        text = literal(type_, owner.attribute("value"))
+        if type_.is_float and self.shader.opaque:
+            text = f"{self.shader.helper('opaque_' + register(type_))}({text})"
+        name = self.names[value] = self.fresh("c")
+        self.front.append(f"  let {name}: {register(type_)} = {text};")
+        return name
+
+    def array(self, value: Value) -> ArrayNames:
+        found = self.arrays.get(value)
+        if found is None:
+            raise QuadrantsInternalError(f"{value!r} is no array of the shader of {self.function.name}")
+        return found
+
+    def rounded(self, type_: ScalarType, text: str) -> str:
+        """The result of a float operation in its own precision, and not to be seen through where drivers would."""
+        if type_.name in ("f16", "bf16"):
+            text = f"{self.shader.helper('round_' + type_.name)}({text})"
+        return self.hidden(type_, text)
+
+    def hidden(self, type_: ScalarType, text: str) -> str:
+        if not self.shader.opaque:
+            return text
+        return f"{self.shader.helper('opaque_' + register(type_))}({text})"
+
+    def leave(self, values: list[str], failed: bool = False) -> None:
+        """Returns from the function."""
+        raise NotImplementedError
+
+    def fails(self) -> bool:
+        return self.function.name in self.shader.may_fail
+
+
+def expanded_parameters(position: int, type_: ArrayType) -> list[str]:
+    """The names of the numbers by which an array goes to a function."""
+    stem = f"p{position}"
+    axes = range(type_.rank)
+    return [stem, *[f"{stem}_n{k}" for k in axes], *[f"{stem}_s{k}" for k in axes]]
+
+
+__all__ += ["expanded_parameters"]
