@@ -32,10 +32,16 @@ $(VENV)/torch: $(READY)
 		|| echo "no CPU build of torch here: the tests of its tensors are skipped"
 	touch $@
 
+# The same for Vulkan: with the package and any driver, a software one too, the run tests run there.
+$(VENV)/gpu: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock "wgpu==0.32.0" \
+		|| echo "no wgpu here: the tests of Vulkan are skipped"
+	touch $@
+
 demo: $(READY)
 	$(BIN)/python examples/mpm88.py
 
-test: $(READY) $(VENV)/torch
+test: $(READY) $(VENV)/torch $(VENV)/gpu
 	$(BIN)/python -m pytest -n $(JOBS)
 
 check: $(READY)

@@ -7,8 +7,10 @@ from collections.abc import Generator, Iterator
 import pytest
 
 import quadrants as qd
+from quadrants import knobs
 from quadrants.errors import QuadrantsUnsupportedError
 from quadrants.evidence.programs import TargetExecutor
+from quadrants.targets import table
 
 EXECUTORS = [
     TargetExecutor(f"{arch}-O{level}", arch, opt_level=level)
@@ -19,10 +21,17 @@ EXECUTORS = [
 
 # What the reference shows in the fast tests, the device that it plays shows in all of them.
 DEVICES = ("simulated", "vulkan")
-PARAMETERS = [
-    pytest.param(executor, marks=[pytest.mark.slow] if executor.arch in DEVICES else [], id=executor.name)
-    for executor in EXECUTORS
-]
+
+
+def marks(executor: TargetExecutor) -> list[pytest.MarkDecorator]:
+    """Devices are slow; those that are not here are skipped, with the reason."""
+    if executor.arch not in DEVICES:
+        return []
+    reason = table.missing(knobs.arch_by_name(executor.arch))
+    return [pytest.mark.slow, pytest.mark.skipif(bool(reason), reason=reason)]
+
+
+PARAMETERS = [pytest.param(executor, marks=marks(executor), id=executor.name) for executor in EXECUTORS]
 
 
 @pytest.fixture(params=PARAMETERS)

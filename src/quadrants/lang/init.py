@@ -134,14 +134,18 @@ def _choose_arch(arch: Arch | Sequence[Arch] | str | None, enable_fallback: bool
     if isinstance(arch, str):
         arch = knobs.arch_by_name(arch)
     candidates = [arch] if isinstance(arch, Arch) else list(arch)
+    reasons: list[str] = []
     for candidate in candidates:
-        if candidate in table.supported():
+        reason = table.missing(candidate)
+        if not reason:
             return candidate
+        reasons.append(f"{candidate.name}: {reason}")
     shown = f"[{', '.join(map(str, candidates))}]"
+    why = "; ".join(reasons)
     if not enable_fallback:
-        raise RuntimeError(f"Arch={shown} is not supported")
+        raise RuntimeError(f"Arch={shown} is not supported ({why})")
     fallback = table.default()
-    log.warn(f"Arch={shown} is not supported, falling back to {fallback}")
+    log.warn(f"Arch={shown} is not supported, falling back to {fallback} ({why})")
     return fallback
 
 

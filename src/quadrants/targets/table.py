@@ -5,6 +5,7 @@ module offers. Modules are imported when their target is first used.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from quadrants import knobs
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from quadrants.targets.artifact import Artifact
     from quadrants.targets.capability import CapabilityRecord
 
-__all__ = ["TARGETS", "Interpreted", "Row", "Target", "default", "find", "row", "supported"]
+__all__ = ["TARGETS", "Interpreted", "Row", "Target", "default", "find", "missing", "row", "supported"]
 
 
 class Interpreted(Protocol):
@@ -40,33 +41,50 @@ class Target(Protocol):
 class Row(Record):
     """One target.
 
-    module: the full name of its module; host: the processors whose processes can run its code (None: all).
+    module: the full name of its module; host: the processors whose processes can run its code (None: all). package: what
+    it needs beside this one, and extra: by which extra of ours it comes; a module of such a target has `missing()`, which
+    says why the target cannot be used on this machine ('' where it can).
     machine_code: whether `build` gives an Artifact, whose objects the disk cache keeps.
     """
 
     module: str
     host: Arch | None = None
     machine_code: bool = True
+    package: str = ""
+    extra: str = ""
 
 
 TARGETS: dict[Arch, Row] = {
     Arch.x64: Row("quadrants.targets.llvm.x64.target", host=Arch.x64),
     Arch.reference: Row("quadrants.targets.reference", machine_code=False),
-    Arch.vulkan: Row("quadrants.targets.webgpu.target", machine_code=False),
+    Arch.vulkan: Row("quadrants.targets.webgpu.target", machine_code=False, package="wgpu", extra="gpu"),
     Arch.simulated: Row("quadrants.targets.simulated", machine_code=False),
 }
 
 
 def supported() -> frozenset[Arch]:
     """The targets that run on this machine."""
-    host = knobs.host_arch()
-    return frozenset(arch for arch, found in TARGETS.items() if found.host in (None, host))
+    return frozenset(arch for arch in TARGETS if not missing(arch))
+
+
+def missing(arch: Arch) -> str:
+    """Why a target cannot be used on this machine; '' where it can."""
+    found = TARGETS.get(arch)
+    if found is None:
+        return "this version has no such target"
+    if found.host not in (None, knobs.host_arch()):
+        return f"this machine's processor is {knobs.host_arch().name}"
+    if found.package:
+        if importlib.util.find_spec(found.package) is None:
+            return f"the package {found.package} is not installed: pip install 'quadrants[{found.extra}]'"
+        return importlib.import_module(found.module).missing()
+    return ""
 
 
 def default() -> Arch:
     """The target of programs that ask for none: the host's processor, else the reference."""
     host = knobs.host_arch()
-    return host if host in supported() else Arch.reference
+    return host if not missing(host) else Arch.reference
 
 
 def row(arch: Arch | None) -> Row:

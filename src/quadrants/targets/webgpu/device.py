@@ -5,6 +5,7 @@ Errors that `wgpu` finds in a submission end the process, so all that could be w
 
 from __future__ import annotations
 
+import importlib
 import struct
 import sys
 from collections.abc import Sequence
@@ -196,7 +197,9 @@ class _Tasks:
             words = np.frombuffer(queue.read_buffer(buffer, 4 * status.PRINTS, 4 * count), np.uint32).tolist()
             sys.stdout.write("".join(status.printed(words, self._prints)))
             if wanted > count:
-                raise QuadrantsUnsupportedError("a kernel has printed more than its device keeps: print less in a launch")
+                raise QuadrantsUnsupportedError(
+                    "a kernel has printed more than its device keeps: print less in a launch"
+                )
         if head[status.FAILED]:
             number = head[status.FORM] | head[status.FORM + 1] << 32
             message = self._messages[number]
@@ -224,20 +227,14 @@ def _bits(name: str, value: Any) -> bytes:
     return data + bytes(max(4 - len(data), 0))
 
 
-
 @lru_cache(maxsize=1)
 def device() -> WebDevice:
-    """The device of this process. QuadrantsUnsupportedError without the package, a driver or what kernels need."""
-    try:
-        import wgpu
-    except ImportError:
-        raise QuadrantsUnsupportedError(
-            "Vulkan needs the package `wgpu`: pip install quadrants[gpu]"
-        ) from None
+    """The device of this process. QuadrantsUnsupportedError without a driver, or without what kernels need."""
+    wgpu: Any = importlib.import_module("wgpu")
     try:
         adapter = wgpu.gpu.request_adapter_sync(power_preference="high-performance")
-    except Exception as error:
-        raise QuadrantsUnsupportedError(f"no Vulkan driver was found ({error})") from None
+    except Exception as error:  # whatever the driver's loader says is the reason that the user is told
+        raise QuadrantsUnsupportedError(f"no driver was found ({str(error).splitlines()[0]})") from None
     if "shader-int64" not in adapter.features:
         raise QuadrantsUnsupportedError(f"the GPU {adapter.info['device']} has no integers of 64 bits (shader-int64)")
     return WebDevice(wgpu, adapter)

@@ -78,7 +78,9 @@ def emit_task(task: Task, module: Module, opaque: bool) -> EmittedTask:
     shader = Shader(opaque)
     functions = _reached(task.function, module)
     for number, function in enumerate(functions):
-        shader.symbols[function.name] = f"f{number}_{''.join(c if c.isascii() and c.isalnum() else '_' for c in function.name)}"
+        shader.symbols[function.name] = (
+            f"f{number}_{''.join(c if c.isascii() and c.isalnum() else '_' for c in function.name)}"
+        )
     shader.may_fail = _failing(functions, module)
     texts: list[str] = []
     for function in functions:

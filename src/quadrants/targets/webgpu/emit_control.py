@@ -93,9 +93,7 @@ def _if(writer: Writer, op: Op) -> None:
 
 
 def _copies(writer: Writer, op: Op, rank: int) -> tuple[str, ...]:
-    return tuple(
-        [writer.variable(register(scalar(value)), writer.name(value)) for value in op.operands[2 * rank :]]
-    )
+    return tuple([writer.variable(register(scalar(value)), writer.name(value)) for value in op.operands[2 * rank :]])
 
 
 def _for(writer: Writer, op: Op) -> None:

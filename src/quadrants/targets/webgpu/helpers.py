@@ -13,13 +13,37 @@ from quadrants.targets.webgpu.scalars import register
 __all__ = ["HELPERS", "cast_helper", "texts_of"]
 
 _FLOATS = {
-    "f32": {"T": "f32", "U": "u32", "u": "u", "f": "f", "sign": "0x80000000u", "size": "0x7fffffffu", "inf": "0x7f800000u",
-            "mantissa": "23u", "fraction": "0x7fffffu", "hidden": "0x800000u", "exponents": "255"},
-    "f64": {"T": "f64", "U": "u64", "u": "lu", "f": "lf", "sign": "0x8000000000000000lu", "size": "0x7ffffffffffffffflu",
-            "inf": "0x7ff0000000000000lu", "mantissa": "52u", "fraction": "0xffffffffffffflu", "hidden": "0x10000000000000lu",
-            "exponents": "2047"},
+    "f32": {
+        "T": "f32",
+        "U": "u32",
+        "u": "u",
+        "f": "f",
+        "sign": "0x80000000u",
+        "size": "0x7fffffffu",
+        "inf": "0x7f800000u",
+        "mantissa": "23u",
+        "fraction": "0x7fffffu",
+        "hidden": "0x800000u",
+        "exponents": "255",
+    },
+    "f64": {
+        "T": "f64",
+        "U": "u64",
+        "u": "lu",
+        "f": "lf",
+        "sign": "0x8000000000000000lu",
+        "size": "0x7ffffffffffffffflu",
+        "inf": "0x7ff0000000000000lu",
+        "mantissa": "52u",
+        "fraction": "0xffffffffffffflu",
+        "hidden": "0x10000000000000lu",
+        "exponents": "2047",
+    },
 }
-_INTEGERS = {name: {"T": name, "u": {"i32": "i", "u32": "u", "i64": "li", "u64": "lu"}[name]} for name in ("i32", "u32", "i64", "u64")}
+_INTEGERS = {
+    name: {"T": name, "u": {"i32": "i", "u32": "u", "i64": "li", "u64": "lu"}[name]}
+    for name in ("i32", "u32", "i64", "u64")
+}
 
 _FLOAT_TEMPLATES = {
     "is_nan": "fn is_nan_@T@(x: @T@) -> bool { return (bitcast<@U@>(x) & @size@) > @inf@; }",

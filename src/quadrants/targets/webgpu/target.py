@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from quadrants import knobs
+from quadrants.errors import QuadrantsUnsupportedError
 from quadrants.ir.nodes import Module
 from quadrants.targets.capability import CapabilityRecord
 from quadrants.targets.device.host import HostProgram
 from quadrants.targets.webgpu.device import device
 
-__all__ = ["build", "record"]
+__all__ = ["build", "missing", "record"]
 
 VERSION = "1"
 
@@ -28,6 +29,15 @@ def record() -> CapabilityRecord:
         threads=False,
         functions_take_buffers=True,
     )
+
+
+def missing() -> str:
+    """Why there is no such GPU here; '' where there is one."""
+    try:
+        device()
+    except QuadrantsUnsupportedError as error:
+        return str(error)
+    return ""
 
 
 def build(module: Module, options: knobs.Options) -> HostProgram:

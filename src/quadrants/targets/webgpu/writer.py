@@ -105,7 +105,10 @@ class Writer:
         if not isinstance(owner, Op) or owner.kind not in ("constant", "dim"):
             raise QuadrantsInternalError(f"{value!r} has no name in the shader of {self.function.name}")
         if owner.kind == "dim":
-            return self.array(owner.operands[0]).shape[owner.attribute("axis")]
+            array, axis = owner.operands[0], owner.attribute("axis")
+            if array.type.is_slot:
+                return f"{array.type.trailing[axis]}li"
+            return self.array(array).shape[axis]
         return self._constant(value, owner)
 
     def _constant(self, value: Value, owner: Op) -> str:
