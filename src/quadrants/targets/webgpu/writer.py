@@ -106,7 +106,7 @@ class Writer:
             raise QuadrantsInternalError(f"{value!r} has no name in the shader of {self.function.name}")
         if owner.kind == "dim":
             array, axis = owner.operands[0], owner.attribute("axis")
-            if array.type.is_slot:
+            if type(array.type) is ArrayType and array.type.is_slot:
                 return f"{array.type.trailing[axis]}li"
             return self.array(array).shape[axis]
         return self._constant(value, owner)
