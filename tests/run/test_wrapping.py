@@ -89,6 +89,13 @@ def test_comparisons_next_to_the_borders() -> None:
         for i in range(len(out)):
             out[i] = 1 if qd.i32(values[i]) == values[i] else 2
 
+    @qd.kernel
+    def counted(out):
+        for i in range(2**31 - 10, 2**31 + 10):
+            if qd.i32(i) < 0:
+                out[i - 2**31] = 1
+
+    assert (np.nonzero(made(counted))[0] == np.arange(10)).all()
     borders = np.where(np.arange(COUNT) % 3, 5, 2**31 - 1)
     assert (made(grows, borders.astype(np.int32)) == np.where(borders == 5, 1, 2)).all()
     assert (made(fits, borders + 1) == np.where(borders == 5, 1, 2)).all()

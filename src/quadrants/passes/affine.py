@@ -193,8 +193,16 @@ class Forms:
         form = self.of(value)
         if scalar_of(value.type).bits <= to.bits:
             return form
-        fits = all(scalar_of(atom.type).bits <= to.bits or self.is_place(atom) for atom in form.atoms())
-        return form if fits else None
+        return form if all(self._fits(atom, to) for atom in form.atoms()) else None
+
+    def _fits(self, atom: Value, to: ScalarType) -> bool:
+        if scalar_of(atom.type).bits <= to.bits:
+            return True
+        if atom in self.nest.counter:
+            loop, dimension = self.nest.counter[atom]
+            bounds = [self.of(bound).constant or 0 for bound in (lows(loop)[dimension], highs(loop)[dimension])]
+            return to.minimum <= bounds[0] and bounds[1] - 1 <= to.maximum
+        return self.is_place(atom)
 
     def is_place(self, atom: Value) -> bool:
         """Whether a variable of forms is a counter, a size or a parameter, or chosen from such: arithmetic with it is index
