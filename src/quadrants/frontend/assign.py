@@ -1,4 +1,4 @@
-"""Targets of assignments: names, tuples, elements, components, swizzles; augmented assignment and atomic updates."""
+"""Targets of assignments: names, tuples, elements, components, swizzles."""
 
 from __future__ import annotations
 
@@ -6,38 +6,39 @@ import ast
 from typing import TYPE_CHECKING
 
 from quadrants.errors import QuadrantsTypeError
-from quadrants.frontend import numbers, operators, protocol
+from quadrants.frontend import numbers, protocol
 from quadrants.frontend.dispatch import evaluate
 from quadrants.frontend.elements import (
     SliceIndex,
     component_axes,
-    element,
     index_list,
     partial,
     sliced_element,
-    swizzle,
     swizzle_positions,
 )
-from quadrants.frontend.expressions import BINARY
 from quadrants.frontend.values import Array, Binding, Nature, Run, Sequence, Slot, Static, nature_of
-from quadrants.ir.nodes import Block, Op, Value, walk
-from quadrants.ir.ops import OPS
-from quadrants.ir.types import ArrayType, ScalarType, Type, matrix_type, scalar_of, shape_of, with_scalar
+from quadrants.ir.nodes import Value
+from quadrants.ir.types import ScalarType, Type, matrix_type, scalar_of, shape_of, with_scalar
 
 if TYPE_CHECKING:
     from quadrants.frontend.walker import Walker
 
-__all__ = ["assign", "augmented", "update_element"]
-
-# Augmented assignments on shared elements that are updates: atomic in meaning.
-UPDATES = {
-    ast.Add: "add",
-    ast.Sub: "sub",
-    ast.Mult: "mul",
-    ast.BitAnd: "bit_and",
-    ast.BitOr: "bit_or",
-    ast.BitXor: "bit_xor",
-}
+__all__ = [
+    "Component",
+    "Element",
+    "assign",
+    "component_of",
+    "copied",
+    "element_value_type",
+    "parts_of",
+    "placements",
+    "positions_of",
+    "resolve",
+    "settled",
+    "store_component",
+    "store_element",
+    "unpacked",
+]
 
 
 class Element:
@@ -74,7 +75,7 @@ def assign(walker: Walker, target: ast.expr, binding: Binding) -> None:
     elif isinstance(target, (ast.Tuple, ast.List)):
         _unpack(walker, target, binding)
     else:
-        binding = _settled(walker, binding, target)  # the target's indices are computed after the value
+        binding = settled(walker, binding, target)  # the target's indices are computed after the value
         place = resolve(walker, target)
         if isinstance(place, Element):
             store_element(walker, place, binding, target)
@@ -94,11 +95,11 @@ def _unpack(walker: Walker, target: ast.Tuple | ast.List, binding: Binding) -> N
     if len(items) != len(target.elts):
         raise walker.error(target, f"{len(items)} values for {len(target.elts)} names")
     # Elements that the right side mentions are read before any name changes, as in Python.
-    for part, item in zip(target.elts, [_settled(walker, item, target) for item in items]):
+    for part, item in zip(target.elts, [settled(walker, item, target) for item in items]):
         assign(walker, part.value if isinstance(part, ast.Starred) else part, item)
 
 
-def _settled(walker: Walker, item: Binding, node: ast.AST) -> Binding:
+def settled(walker: Walker, item: Binding, node: ast.AST) -> Binding:
     return walker.load(item, node) if type(item) is Array and item.is_element else item
 
 
@@ -191,7 +192,7 @@ def store_element(walker: Walker, place: Element, binding: Binding, node: ast.AS
     walker.compilation.note_write(walker, place.array, node)
     array, type_ = element_value_type(walker, place.array, node)
     if place.components is not None or place.slices is not None:
-        for indices, part in _placements(walker, type_, place, binding, node):
+        for indices, part in placements(walker, type_, place, binding, node):
             walker.builder.op("store", part, array.value, *array.prefix, *indices, **walker.access(array))
         return
     value = numbers.convert(walker, binding, type_, node)
@@ -215,7 +216,7 @@ def store_component(walker: Walker, place: Component, binding: Binding, node: as
         owner = numbers.sequence_to_matrix(walker, owner, node)
     run = owner if isinstance(owner, Slot) else numbers.to_run(walker, owner, node)
     if run.nature is Nature.COPY:
-        raise _copied(walker, ast.unparse(place.holder), node)
+        raise copied(walker, ast.unparse(place.holder), node)
     type_ = run.element if isinstance(run, Slot) else run.type
     if not shape_of(type_):
         raise walker.error(node, f"{numbers.describe(owner)} has no elements", kind=QuadrantsTypeError)
@@ -227,12 +228,12 @@ def store_component(walker: Walker, place: Component, binding: Binding, node: as
         _store_in_slot(walker, run, place, binding, node)
         return
     value = walker.builder.cast(run.value, scalar_of(type_))
-    for indices, part in _placements(walker, type_, place, binding, node):
+    for indices, part in placements(walker, type_, place, binding, node):
         value = walker.builder.emit("insert", value, part, *indices)
     _hold(walker, place.holder, Run(value, weak, nature_of(owner)))
 
 
-def _copied(walker: Walker, name: str, node: ast.AST) -> Exception:
+def copied(walker: Walker, name: str, node: ast.AST) -> Exception:
     return walker.error(
         node,
         f'"{name}" would be a part of an array in Python, which this changes; here it is a copy',
@@ -273,24 +274,24 @@ def _changed_list(
     ):
         return None
     items = list(owner.items)
-    items[position.value] = _settled(walker, binding, node)
+    items[position.value] = settled(walker, binding, node)
     return Sequence(items, True)
 
 
 def _store_in_slot(walker: Walker, slot: Slot, place: Component, binding: Binding, node: ast.AST) -> None:
-    for indices, part in _placements(walker, slot.element, place, binding, node):
+    for indices, part in placements(walker, slot.element, place, binding, node):
         walker.builder.op("store", part, slot.memory, *indices, wrap=True)
 
 
-def _placements(
+def placements(
     walker: Walker, type_: Type, place: Element | Component, binding: Binding, node: ast.AST
 ) -> list[tuple[list[Value], Value]]:
     """The scalar stores that a component assignment is: (indices, value)."""
-    positions, kept = _positions(walker, type_, place, node)
-    return list(zip(positions, _parts(walker, scalar_of(type_), kept, binding, node)))
+    positions, kept = positions_of(walker, type_, place, node)
+    return list(zip(positions, parts_of(walker, scalar_of(type_), kept, binding, node)))
 
 
-def _parts(
+def parts_of(
     walker: Walker, scalar: ScalarType, kept: tuple[int, ...] | None, binding: Binding, node: ast.AST
 ) -> list[Value]:
     """The numbers that go to the positions; `kept` is their shape, None for one number."""
@@ -299,7 +300,7 @@ def _parts(
     return numbers.elements(walker, numbers.convert(walker, binding, matrix_type(scalar, kept), node))
 
 
-def _positions(
+def positions_of(
     walker: Walker, type_: Type, place: Element | Component, node: ast.AST
 ) -> tuple[list[list[Value]], tuple[int, ...] | None]:
     """The indices of the numbers that a component assignment reaches, and the shape that they take together (None: it
@@ -327,146 +328,6 @@ def _positions(
     return [list(position) for position in itertools.product(*axes)], kept
 
 
-# Augmented assignment.
-
-
-def augmented(walker: Walker, node: ast.AugAssign) -> None:
-    """`target op= value`: the target's indices are computed, and what it holds is read, before the value is computed; a
-    view (of a NumPy array) is read afterwards, since Python has only the array in hand until then. Elements of shared
-    memory are updated, which is atomic in meaning."""
-    kind = BINARY[type(node.op)]
-    if isinstance(node.target, ast.Name):
-        owner = walker.lookup(node.target.id, node.target)
-        if type(owner) is Array and (owner.is_view or not owner.indexed):
-            _update_view(walker, owner, node, kind)
-            return
-        if type(owner) is Run and owner.nature is Nature.COPY:
-            raise _copied(walker, node.target.id, node)
-        value = evaluate(walker, node.value)
-        if _is_vector(owner) and not _rebinds(node.value, node.target.id):
-            owner = walker.lookup(node.target.id, node.target)  # what functions did to its components is seen
-        walker.bind(node.target.id, operators.binary(walker, kind, owner, value, node), node.target)
-        return
-    place = resolve(walker, node.target)
-    if isinstance(place, Component):
-        _update_component(walker, place, node, kind)
-        return
-    _update_target(walker, place, node, kind)
-
-
-def _is_vector(owner: Binding) -> bool:
-    return type(owner) is Slot or (type(owner) is Run and bool(shape_of(owner.type)))
-
-
-def _rebinds(value: ast.expr, name: str) -> bool:
-    """Whether computing a value gives a name another one (`:=`)."""
-    return any(isinstance(part, ast.NamedExpr) and part.target.id == name for part in ast.walk(value))
-
-
-def _update_component(walker: Walker, place: Component, node: ast.AugAssign, kind: str) -> None:
-    before = _component(walker, place, node.target)
-    value = _settled(walker, evaluate(walker, node.value), node)
-    if isinstance(place.holder, ast.Name):
-        if _rebinds(node.value, place.holder.id):
-            return  # the name has another value by now, and nobody sees the one that would change
-        # What the value's functions did to other components stays.
-        place.owner = walker.lookup(place.holder.id, node.target)
-    store_component(walker, place, operators.binary(walker, kind, before, value, node), node.target)
-
-
-def _component(walker: Walker, place: Component, node: ast.AST) -> Binding:
-    """What a part of a local vector, matrix or list holds."""
-    if place.components is not None:
-        return swizzle(walker, place.owner, place.components, node)
-    return _settled(walker, element(walker, place.owner, place.indices, node), node)
-
-
-def _update_view(walker: Walker, owner: Array, node: ast.AugAssign, kind: str) -> None:
-    left = owner.type.rank - len(owner.prefix)
-    if not owner.indexed:
-        raise walker.error(
-            node,
-            "whole-array arithmetic is not computed in a kernel",
-            found=numbers.describe(owner),
-            hint="loop over the array: `for i in range(len(a)): a[i] += …`",
-        )
-    assert left > 0
-    _update_target(walker, Element(owner), node, kind)
-
-
-def _update_target(walker: Walker, place: Element, node: ast.AugAssign, kind: str) -> None:
-    by = UPDATES.get(type(node.op))
-    array, type_ = element_value_type(walker, place.array, node)
-    place = Element(array, place.components, place.slices)
-    if array.is_view and place.components is None:
-        value = _settled(walker, evaluate(walker, node.value), node)
-        if by is not None:
-            update_element(walker, place, by, value, node)
-        else:
-            _store_combined(walker, place, _held_by(walker, place, type_, node), value, kind, node)
-    elif by is None:
-        before = _held_by(walker, place, type_, node)
-        _store_combined(walker, place, before, evaluate(walker, node.value), kind, node)
-    else:
-        _update_by(walker, place, type_, by, node)
-
-
-def _held_by(walker: Walker, place: Element, type_: Type, node: ast.AST) -> Binding:
-    """What an element, or the parts of it that are meant, holds now."""
-    if place.components is not None:
-        return component_of(walker, place.array, place.components, type_, node)
-    before = walker.load(place.array, node)
-    return before if place.slices is None else element(walker, before, place.slices, node)
-
-
-def _store_combined(
-    walker: Walker, place: Element, before: Binding, value: Binding, kind: str, node: ast.AugAssign
-) -> None:
-    store_element(walker, place, operators.binary(walker, kind, before, value, node), node)
-
-
-def _update_by(walker: Walker, place: Element, type_: Type, by: str, node: ast.AugAssign) -> None:
-    """An update of an element. Where computing the value may change the element, what it held before is loaded in front
-    of that: whether it counts is decided when it is known which iterations run in parallel."""
-    array, whole = place.array, place.components is None and place.slices is None
-    positions, kept = ([[]], None) if whole else _positions(walker, type_, place, node)
-    block = walker.builder.block
-    start = len(block.ops)
-    value = evaluate(walker, node.value)
-    if not _writes_arrays(block, start):
-        update_element(walker, place, by, value, node)
-        return
-    _check_update(walker, by, type_, node)
-    walker.compilation.note_write(walker, array, node)
-    scalar = scalar_of(type_)
-    parts = [numbers.convert(walker, value, type_, node)] if whole else _parts(walker, scalar, kept, value, node)
-    end, access = len(block.ops), walker.access(array)
-    places = [(array.value, *array.prefix, *indices) for indices in positions]
-    loaded = [walker.builder.emit("load", *at, **access) for at in places]
-    loads = block.ops[end:]
-    del block.ops[end:]
-    block.ops[start:start] = loads
-    for part, before, at in zip(parts, loaded, places):
-        walker.builder.op("update_loaded", part, before, *at, by=by, **access)
-
-
-def _writes_arrays(block: Block, start: int) -> bool:
-    """Whether what a block has from `start` on may write to an array."""
-    return any(_may_write(inner) for op in block.ops[start:] for inner in (op, *_within(op)))
-
-
-def _within(op: Op) -> list[Op]:
-    return [inner for region in op.regions for inner in walk(region)]
-
-
-def _may_write(op: Op) -> bool:
-    if op.kind in ("load", "dim", "external_pure") or op.regions:
-        return False
-    return OPS[op.kind].effects != "pure" and any(
-        type(operand.type) is ArrayType and not operand.type.is_slot for operand in op.operands
-    )
-
-
 def component_of(walker: Walker, array: Array, components: list[int], type_: Type, node: ast.AST) -> Run:
     _check_swizzle(walker, components, type_, node)
     parts = [
@@ -478,26 +339,3 @@ def component_of(walker: Walker, array: Array, components: list[int], type_: Typ
         if len(parts) == 1
         else Run(walker.builder.emit("construct", *parts, type=matrix_type(scalar_of(type_), (len(parts),))))
     )
-
-
-def update_element(walker: Walker, place: Element, by: str, value: Binding, node: ast.AST) -> Run:
-    """An update of shared memory, atomic in meaning; gives the old value."""
-    walker.compilation.note_write(walker, place.array, node)
-    array, type_ = element_value_type(walker, place.array, node)
-    _check_update(walker, by, type_, node)
-    builder = walker.builder
-    if place.components is None and place.slices is None:
-        converted = numbers.convert(walker, value, type_, node)
-        return Run(builder.emit("update", converted, array.value, *array.prefix, by=by, **walker.access(array)))
-    old = [
-        builder.emit("update", part, array.value, *array.prefix, *indices, by=by, **walker.access(array))
-        for indices, part in _placements(walker, type_, place, value, node)
-    ]
-    if len(old) == 1:
-        return Run(old[0])
-    return Run(builder.emit("construct", *old, type=matrix_type(scalar_of(type_), (len(old),))))
-
-
-def _check_update(walker: Walker, by: str, type_: Type, node: ast.AST) -> None:
-    if by in ("bit_and", "bit_or", "bit_xor") and scalar_of(type_).is_float:
-        raise walker.error(node, "bit operations take integers", found=str(type_), kind=QuadrantsTypeError)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from quadrants.errors import QuadrantsSyntaxError, QuadrantsTypeError
 from quadrants.frontend import numbers, operators
-from quadrants.frontend.assign import Component, Element, element_value_type, resolve, store_component, update_element
+from quadrants.frontend.assign import Component, Element, element_value_type, resolve, store_component
+from quadrants.frontend.augmented import update_element
 from quadrants.frontend.dispatch import evaluate
 from quadrants.frontend.values import Array, Binding, Run
 from quadrants.ir.types import ScalarType, scalar_of

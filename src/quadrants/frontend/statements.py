@@ -6,7 +6,8 @@ import ast
 from typing import TYPE_CHECKING, Any
 
 from quadrants.frontend import numbers, protocol
-from quadrants.frontend.assign import assign, augmented
+from quadrants.frontend.assign import assign
+from quadrants.frontend.augmented import augmented
 from quadrants.frontend.calls import LocalFunction
 from quadrants.frontend.dispatch import evaluate, register_branch, statement, walk
 from quadrants.frontend.merge import Path, append_yield, merge_names, rebuild_wholes
