@@ -260,3 +260,19 @@ def test_a_dependence_is_found_whatever_reads_the_element(target):
     run(x)
     assert x[-1] == 100.0
     assert "runs in order" in run.report()
+
+
+def test_narrow_numbers_wrap_where_dependence_is_computed(target):
+    @qd.kernel
+    def run(x):
+        for i in range(x.shape[0]):
+            narrow = qd.i16(i * 40000) ** 2
+            if qd.i16(narrow * 3) // 7 > 0:
+                x[i] += 1
+
+    x = np.zeros(50, np.int64)
+    run(x)
+    i = np.arange(50, dtype=np.int64)
+    narrow = (i * 40000).astype(np.int16)
+    squared = (narrow * narrow).astype(np.int16)
+    assert np.array_equal(x, ((squared * np.int16(3)).astype(np.int16) // np.int16(7) > 0).astype(np.int64))

@@ -6,9 +6,10 @@ what an iteration does.
 
 from __future__ import annotations
 
+from quadrants.ir.evaluate import wrap
 from quadrants.ir.nodes import Op, Value
 from quadrants.ir.ops import OPS
-from quadrants.ir.types import ScalarType
+from quadrants.ir.types import ScalarType, scalar_of
 from quadrants.passes.affine import Form, Forms
 from quadrants.passes.fold import fold
 
@@ -80,8 +81,13 @@ class Computed:
             return int(op.attribute("value"))
         if op.kind in ("select", "if"):
             return self.number(self.forms.of(self._chosen(op, atom, environment)), environment)
-        numbers = tuple([self.number(self.forms.of(operand), environment) for operand in op.operands])
+        numbers = tuple([self._held(operand, environment) for operand in op.operands])
         return int(fold(op, numbers) or 0)  # what is not folded is a division by zero
+
+    def _held(self, operand: Value, environment: Environment) -> int:
+        """The number that an operand holds: its form is exact, its type wraps."""
+        number, scalar = self.number(self.forms.of(operand), environment), scalar_of(operand.type)
+        return number if scalar.is_float else wrap(scalar, number)
 
     def _chosen(self, op: Op, result: Value, environment: Environment) -> Value:
         condition = self.number(self.forms.of(op.operands[0]), environment)
