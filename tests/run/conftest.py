@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
+from contextlib import nullcontext
 
 import pytest
 
@@ -10,24 +11,25 @@ import quadrants as qd
 from quadrants import knobs
 from quadrants.errors import QuadrantsUnsupportedError
 from quadrants.evidence.programs import TargetExecutor
+from quadrants.evidence.ptx.driver import played
 from quadrants.targets import table
 
 EXECUTORS = [
     TargetExecutor(f"{arch}-O{level}", arch, opt_level=level)
-    for arch in ("reference", "simulated", "vulkan", "x64")
+    for arch in ("reference", "simulated", "vulkan", "cuda", "x64")
     for level in (0, 1)
 ]
 
 
 # What the reference shows in the fast tests, the device that it plays shows in all of them.
-DEVICES = ("simulated", "vulkan")
+DEVICES = ("simulated", "vulkan", "cuda")
 
 
 def marks(executor: TargetExecutor) -> list[pytest.MarkDecorator]:
-    """Devices are slow; those that are not here are skipped, with the reason."""
+    """Devices are slow; those that are not here are skipped, with the reason (CUDA's code is executed by our interpreter)."""
     if executor.arch not in DEVICES:
         return []
-    reason = table.missing(knobs.arch_by_name(executor.arch))
+    reason = "" if executor.arch == "cuda" else table.missing(knobs.arch_by_name(executor.arch))
     return [pytest.mark.slow, pytest.mark.skipif(bool(reason), reason=reason)]
 
 
@@ -35,9 +37,10 @@ PARAMETERS = [pytest.param(executor, marks=marks(executor), id=executor.name) fo
 
 
 @pytest.fixture(params=PARAMETERS)
-def executor(request: pytest.FixtureRequest) -> TargetExecutor:
+def executor(request: pytest.FixtureRequest) -> Iterator[TargetExecutor]:
     """One target at one level."""
-    return request.param
+    with played() if request.param.arch == "cuda" else nullcontext():
+        yield request.param
 
 
 @pytest.hookimpl(wrapper=True)

@@ -29,6 +29,7 @@ class CapabilityRecord(Record):
     calls_c: whether kernels can call functions of C in the caller's process.
     functions: rows of the op table, elementary functions of floats, that the target computes itself; others are written
     out in arithmetic (passes/expand_functions.py).
+    exact_remainder: whether the remainder of floats that the code generator offers is exact; else it is written out.
     shared_memory_bytes: memory shared by one block of a GPU's threads; 0 on CPUs.
     """
 
@@ -50,6 +51,7 @@ class CapabilityRecord(Record):
     threads: bool = True
     launches: bool = False
     subgroup_sizes: tuple[int, ...] = ()
+    exact_remainder: bool = True
     shared_memory_bytes: int = 0
     calls_c: bool = False
     functions: frozenset[str] = frozenset()

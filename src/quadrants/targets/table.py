@@ -44,7 +44,8 @@ class Row(Record):
     module: the full name of its module; host: the processors whose processes can run its code (None: all). package: what
     it needs beside this one, and extra: by which extra of ours it comes; a module of such a target has `missing()`, which
     says why the target cannot be used on this machine ('' where it can).
-    machine_code: whether `build` gives an Artifact, whose objects the disk cache keeps.
+    machine_code: whether `build` gives an Artifact, whose objects the disk cache keeps. driver: the full name of another
+    module whose `missing()` says that, where the target's own is dear to import.
     """
 
     module: str
@@ -52,10 +53,14 @@ class Row(Record):
     machine_code: bool = True
     package: str = ""
     extra: str = ""
+    driver: str = ""
 
 
 TARGETS: dict[Arch, Row] = {
     Arch.x64: Row("quadrants.targets.llvm.x64.target", host=Arch.x64),
+    Arch.cuda: Row(
+        "quadrants.targets.llvm.cuda.target", machine_code=False, driver="quadrants.targets.llvm.cuda.drivers"
+    ),
     Arch.reference: Row("quadrants.targets.reference", machine_code=False),
     Arch.vulkan: Row("quadrants.targets.webgpu.target", machine_code=False, package="wgpu", extra="gpu"),
     Arch.simulated: Row("quadrants.targets.simulated", machine_code=False),
@@ -74,6 +79,8 @@ def missing(arch: Arch) -> str:
         return "this version has no such target"
     if found.host not in (None, knobs.host_arch()):
         return f"this machine's processor is {knobs.host_arch().name}"
+    if found.driver:
+        return importlib.import_module(found.driver).missing()
     if found.package:
         if importlib.util.find_spec(found.package) is None:
             return f"the package {found.package} is not installed: pip install 'quadrants[{found.extra}]'"

@@ -35,7 +35,7 @@ from quadrants.targets.llvm import (
 from quadrants.targets.llvm.split import split
 from quadrants.targets.llvm.writer import Program, Unit
 
-__all__ = ["EmittedModule", "EmittedObject", "emit_module"]
+__all__ = ["EmittedModule", "EmittedObject", "call_groups", "emit_module", "facts"]
 
 for _part in (emit_arithmetic, emit_cast):
     emit_control.DISPATCH.update({kind: emit_lanes.vectorised(handler) for kind, handler in _part.HANDLERS.items()})
@@ -77,7 +77,7 @@ def emit_module(module: Module, record: CapabilityRecord, header: str, attribute
         raise QuadrantsInternalError(f"the LLVM emitter takes modules at stage 'lowered', not {module.stage!r}")
     groups = call_groups(module)
     frame = frame_layout(module.kernel)
-    program = _facts(module, groups, record, attributes)
+    program = facts(module, groups, record, attributes)
     messages: dict[int, Message] = {}
     prints: dict[int, PrintFormat] = {}
     objects: dict[str, EmittedObject] = {}
@@ -153,7 +153,8 @@ def call_groups(module: Module) -> list[list[str]]:
     return groups
 
 
-def _facts(module: Module, groups: list[list[str]], record: CapabilityRecord, attributes: str) -> Program:
+def facts(module: Module, groups: list[list[str]], record: CapabilityRecord, attributes: str) -> Program:
+    """What the texts of functions depend on; `groups`: their names, callees first."""
     program = Program(record, define_attributes=f"nounwind {attributes}".strip())
     for group in groups:
         functions = [module.functions[name] for name in group]

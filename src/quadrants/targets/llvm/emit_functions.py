@@ -115,7 +115,7 @@ class FunctionWriter(Writer):
         self._types = [self.type_along(type_) for type_ in function.result_types]
         self.struct = result_struct(self._types, self._may_fail)
 
-    def header(self, symbol: str) -> str:
+    def header(self, symbol: str, linkage: str = "") -> str:
         """The `define` line; names the parameters."""
         parameters = []
         for k, value in enumerate(self.function.parameters):
@@ -129,7 +129,7 @@ class FunctionWriter(Writer):
                 parameters.append(f"ptr readonly nonnull noundef align 8 dereferenceable({size}) %p{k}")
         attributes = self.program.attributes[self.function.name]
         convention = self.program.convention(self.function.name)
-        return f"define {convention}{self.struct} @{symbol}({', '.join(parameters)}) {attributes}"
+        return f"define {linkage}{convention}{self.struct} @{symbol}({', '.join(parameters)}) {attributes}"
 
     def descriptor(self, value: Value) -> str:
         parameters = self.function.parameters
@@ -170,9 +170,9 @@ def write_entry(unit: Unit, kernel: Function, frame: Frame, symbol: str) -> None
     )
 
 
-def write_function(unit: Unit, function: Function, symbol: str) -> None:
+def write_function(unit: Unit, function: Function, symbol: str, linkage: str = "") -> None:
     """Adds a function to a unit."""
     writer = FunctionWriter(unit, function)
-    header = writer.header(symbol)
+    header = writer.header(symbol, linkage)
     _write_body(writer, function.body)
     writer.finish(header)

@@ -8,10 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from quadrants.ir.types import ScalarType
+from quadrants.targets.llvm.remainder import remainder_text
 from quadrants.targets.llvm.scalars import register_type
 
 if TYPE_CHECKING:
-    from quadrants.targets.llvm.writer import Writer
+    from quadrants.targets.llvm.writer import Unit, Writer
 
 __all__ = ["call_helper"]
 
@@ -183,9 +184,22 @@ def call_helper(writer: Writer, helper: str, scalar: ScalarType, *operands: str)
         for stem in intrinsics:
             parameters = ", ".join([llvm_type] * {"fma": 3, "copysign": 2}.get(stem, 1))
             unit.declare(f"llvm.{stem}.{suffix}", f"declare {llvm_type} @llvm.{stem}.{suffix}({parameters})")
+        if "frem" in template and not writer.program.record.exact_remainder:
+            template = template.replace("frem T %a", f"call T @{_remainder(unit, llvm_type)}(T %a")
+            template = template.replace("(T %a, %b\n", "(T %a, T %b)\n")
         signed = "true" if scalar.is_signed else "false"
         text = template.replace("NAME", symbol).replace("LIMIT", limit).replace("SIGNED", signed)
         unit.declare(symbol, text.replace("T ", f"{llvm_type} ").replace(".S(", f".{suffix}("))
     arguments = ", ".join([f"{llvm_type} {operand}" for operand in operands])
     result = "float" if helper in ("round_bf16", "double_to_odd") else llvm_type
     return writer.assign(f"call {result} @{symbol}({arguments})")
+
+
+def _remainder(unit: Unit, llvm_type: str) -> str:
+    """The symbol of the exact remainder, which the unit defines."""
+    symbol = f"qd.remainder.{llvm_type}"
+    text, needed = remainder_text(symbol, llvm_type)
+    integer = "i32" if llvm_type == "float" else "i64"
+    unit.declare(f"llvm.ctlz.{integer}", needed)
+    unit.declare(symbol, text)
+    return symbol

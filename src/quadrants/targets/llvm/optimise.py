@@ -197,8 +197,8 @@ def _threads_beside(texts: Sequence[str]) -> int:
     return max(min(long, knobs.hardware_threads()) - 1, 0)
 
 
-def assembly(text: str, machine: Machine, level: int) -> str:
+def assembly(text: str, machine: Machine, level: int, verify: bool = False) -> str:
     """The assembly of an LLVM module's text."""
     with _our_options():
         target = target_machine(machine, _code_level(text, level))
-        return target.emit_assembly(_optimised(text, level, False, target))
+        return target.emit_assembly(_optimised(text, level, verify, target))

@@ -1,0 +1,413 @@
+"""The instructions that LLVM writes for us: a handler for each base opcode writes Python for it (see `translate`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from quadrants.evidence.ptx.parse import Instruction
+
+if TYPE_CHECKING:
+    from quadrants.evidence.ptx.translate import _BlockWriter
+
+__all__ = ["HANDLERS"]
+
+_COMPARISONS = {
+    "eq": "==",
+    "ne": "!=",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+    "lo": "<",
+    "ls": "<=",
+    "hi": ">",
+    "hs": ">=",
+}
+_SPACES = frozenset({"global", "shared", "local", "const", "param"})
+_TYPES = frozenset({*(f"{k}{w}" for k in "bus" for w in (8, 16, 32, 64)), "f16", "f32", "f64"})
+
+
+def _type(op: Instruction) -> str:
+    return op.words[-1]
+
+
+def _known(writer: _BlockWriter, op: Instruction, *words: str) -> None:
+    """Refuses modifiers that are not among those named."""
+    unknown = set(op.words[1:-1]) - set(words)
+    if unknown:
+        raise writer.error(f"{op.opcode}: {', '.join(sorted(unknown))}")
+
+
+def _values(writer: _BlockWriter, op: Instruction, type_: str) -> list[str]:
+    return [writer.value(operand, type_) for operand in op.operands[1:]]
+
+
+def _pattern(form: str, *words: str) -> Callable[[_BlockWriter, Instruction], None]:
+    """An instruction whose operands and result have its type: {0}, {1}, … are the operands."""
+
+    def write(writer: _BlockWriter, op: Instruction) -> None:
+        _known(writer, op, *words)
+        type_ = _type(op)
+        writer.define(op.operands[0], form.format(*_values(writer, op, type_)), type_, op.operands[1:])
+
+    return write
+
+
+def _product(writer: _BlockWriter, op: Instruction) -> None:
+    """mul, mad: of integers the lower or the upper half, or all of it."""
+    _known(writer, op, "lo", "hi", "wide", "rn")
+    type_, words = _type(op), op.words
+    a, b = (writer.value(operand, type_) for operand in op.operands[1:3])
+    if "hi" in words:
+        code = f"high_product(*np.broadcast_arrays({a}, {b}))"
+    elif "wide" in words:
+        type_ = f"{type_[0]}{2 * int(type_[1:])}"
+        a, b = (f"{x}.astype(T{type_})" for x in (a, b))
+        code = f"{a} * {b}"
+    else:
+        code = f"{a} * {b}"
+    if words[0] == "mad":
+        code = f"{code} + {writer.value(op.operands[3], type_)}"
+    writer.define(op.operands[0], code, type_, op.operands[1:])
+
+
+def _integer_or_float(integer: str, floating: str, *words: str) -> Callable[[_BlockWriter, Instruction], None]:
+    on_integers, on_floats = _pattern(integer, *words), _pattern(floating, *words)
+
+    def write(writer: _BlockWriter, op: Instruction) -> None:
+        (on_floats if _type(op)[0] == "f" else on_integers)(writer, op)
+
+    return write
+
+
+def _fma(writer: _BlockWriter, op: Instruction) -> None:
+    _known(writer, op, "rn")
+    if _type(op) == "f16":
+        raise writer.error(op.opcode)
+    writer.define(op.operands[0], f"fused(n, {', '.join(_values(writer, op, _type(op)))})", _type(op), op.operands[1:])
+
+
+def _extremum(writer: _BlockWriter, op: Instruction) -> None:
+    _known(writer, op, "NaN")
+    type_, name = _type(op), "minimum" if op.words[0] == "min" else "maximum"
+    a, b = _values(writer, op, type_)
+    code = f"{name}({a}, {b}, {'NaN' in op.words})" if type_[0] == "f" else f"np.{name}({a}, {b})"
+    writer.define(op.operands[0], code, type_, op.operands[1:])
+
+
+def _sign_bits(form: str) -> Callable[[_BlockWriter, Instruction], None]:
+    """neg, abs: of floats the sign alone changes."""
+
+    def write(writer: _BlockWriter, op: Instruction) -> None:
+        _known(writer, op)
+        type_ = _type(op)
+        if type_[0] == "f":
+            bits, width = f"b{type_[1:]}", int(type_[1:])
+            a = writer.value(op.operands[1], bits)
+            mask = writer.literal(str(1 << (width - 1)), bits)
+            code = f"{a} ^ {mask}" if op.words[0] == "neg" else f"{a} & ~{mask}"
+            writer.define(op.operands[0], code, bits, op.operands[1:])
+        else:
+            writer.define(op.operands[0], form.format(writer.value(op.operands[1], type_)), type_, op.operands[1:])
+
+    return write
+
+
+def _logic(sign: str) -> Callable[[_BlockWriter, Instruction], None]:
+    def write(writer: _BlockWriter, op: Instruction) -> None:
+        values = _values(writer, op, _type(op))
+        code = f"{values[0]} {sign} {values[1]}" if len(values) == 2 else f"{sign}{values[0]}"
+        writer.define(op.operands[0], code, _type(op), op.operands[1:])
+
+    return write
+
+
+def _shift(writer: _BlockWriter, op: Instruction) -> None:
+    name = "shift_left" if op.words[0] == "shl" else "shift_right"
+    type_ = _type(op)
+    amount, bits = op.operands[2], int(type_[1:])
+    a = writer.value(op.operands[1], type_)
+    if amount.isdecimal() and int(amount) < bits:
+        code = f"{a} {'<<' if name == 'shift_left' else '>>'} {writer.literal(amount, type_)}"
+    else:
+        code = f"{name}({a}, {writer.value(amount, 'u32')})"
+    writer.define(op.operands[0], code, type_, op.operands[1:])
+
+
+def _funnel(writer: _BlockWriter, op: Instruction) -> None:
+    _, direction, mode, _ = op.words
+    low, high, count = _values(writer, op, "b32")
+    code = f"funnel({low}, {high}, {count}, {direction == 'l'}, {mode == 'wrap'})"
+    writer.define(op.operands[0], code, "b32", op.operands[1:])
+
+
+def _counted(name: str) -> Callable[[_BlockWriter, Instruction], None]:
+    """popc, clz: the result has 32 bits."""
+
+    def write(writer: _BlockWriter, op: Instruction) -> None:
+        a = writer.value(op.operands[1], _type(op))
+        writer.define(op.operands[0], f"{name}(np.atleast_1d({a}))", "b32", op.operands[1:])
+
+    return write
+
+
+def _bfind(writer: _BlockWriter, op: Instruction) -> None:
+    a = writer.value(op.operands[1], _type(op))
+    writer.define(op.operands[0], f"find_highest({a}, {'shiftamt' in op.words})", "u32", op.operands[1:])
+
+
+def _bfe(writer: _BlockWriter, op: Instruction) -> None:
+    type_ = _type(op)
+    start, length = (writer.value(operand, "u32") for operand in op.operands[2:])
+    code = f"extract_bits({writer.value(op.operands[1], type_)}, {start}, {length})"
+    writer.define(op.operands[0], code, type_, op.operands[1:])
+
+
+def _bfi(writer: _BlockWriter, op: Instruction) -> None:
+    type_ = _type(op)
+    a, b = (writer.value(operand, type_) for operand in op.operands[1:3])
+    start, length = (writer.value(operand, "u32") for operand in op.operands[3:])
+    writer.define(op.operands[0], f"insert_bits({a}, {b}, {start}, {length})", type_, op.operands[1:])
+
+
+def _setp(writer: _BlockWriter, op: Instruction) -> None:
+    words = op.words
+    type_ = _type(op)
+    a, b = (writer.value(operand, type_) for operand in op.operands[1:3])
+    kind = words[1]
+    if kind in ("num", "nan"):
+        code = f"(np.isnan({a}) | np.isnan({b}))"
+        code = f"~{code}" if kind == "num" else code
+    elif type_[0] == "f" and len(kind) == 3:  # unordered
+        code = f"(np.isnan({a}) | np.isnan({b}) | ({a} {_COMPARISONS[kind[:2]]} {b}))"
+    elif type_[0] == "f" and kind == "ne":
+        code = f"({a} < {b}) | ({a} > {b})"
+    else:
+        code = f"({a} {_COMPARISONS[kind]} {b})"
+    destinations = op.operands[0].split("|")
+    if len(words) == 4 and words[2] in ("and", "or", "xor"):
+        sign = {"and": "&", "or": "|", "xor": "^"}[words[2]]
+        code = f"({code}) {sign} {writer.value(op.operands[3], 'pred')}"
+    elif len(words) > 3:
+        raise writer.error(op.opcode)
+    if len(destinations) > 1:
+        raise writer.error(op.opcode)
+    writer.define(destinations[0], code, "pred", op.operands[1:])
+
+
+def _selp(writer: _BlockWriter, op: Instruction) -> None:
+    bits = f"b{_type(op)[1:]}" if _type(op) != "pred" else "pred"
+    a, b = (writer.value(operand, bits) for operand in op.operands[1:3])
+    writer.define(op.operands[0], f"np.where({writer.value(op.operands[3], 'pred')}, {a}, {b})", bits, op.operands[1:])
+
+
+def _mov(writer: _BlockWriter, op: Instruction) -> None:
+    type_ = _type(op)
+    target, source = op.operands
+    if target[0] == "{":
+        parts = [part.strip() for part in target[1:-1].split(",")]
+        width = int(type_[1:]) // len(parts)
+        for k, part in enumerate(parts):
+            code = f"({writer.value(source, type_)} >> {writer.literal(str(k * width), type_)}).astype(Tu{width})"
+            writer.define(part, code, f"b{width}", [source])
+    elif source[0] == "{":
+        parts = [part.strip() for part in source[1:-1].split(",")]
+        width = int(type_[1:]) // len(parts)
+        pieces = []
+        for k, part in enumerate(parts):
+            piece = f"{writer.value(part, f'b{width}')}.astype(T{type_})"
+            pieces.append(f"({piece} << {writer.literal(str(k * width), type_)})")
+        writer.define(target, " | ".join(pieces), type_, parts)
+    else:
+        bits = type_ if type_ == "pred" else f"b{type_[1:]}"
+        writer.define(target, writer.value(source, bits), bits, [source])
+
+
+def _same(writer: _BlockWriter, op: Instruction) -> None:
+    """cvta: one range of addresses serves all state spaces."""
+    target, source = op.operands
+    writer.define(target, writer.value(source, "b64"), "b64", [source])
+
+
+def _cvt(writer: _BlockWriter, op: Instruction) -> None:
+    words = op.words[1:]
+    to, source = words[-2:]
+    rounding = words[0] if len(words) > 2 else ""
+    if len(words) > 3 or to not in _TYPES or source not in _TYPES:
+        raise writer.error(op.opcode)
+    target, operand = op.operands
+    a = writer.value(operand, source)
+    if source[0] == "f" and to[0] == "f":
+        if rounding in ("rni", "rzi", "rmi", "rpi"):
+            code = f"to_integral({a}, {rounding!r}).astype(T{to})"
+        elif rounding in ("", "rn"):
+            code = f"({a}).astype(T{to})"
+        else:
+            raise writer.error(op.opcode)
+    elif source[0] == "f":
+        code = f"to_integer({a}, {rounding!r}, T{to})"
+    elif to[0] == "f":
+        if rounding != "rn":
+            raise writer.error(op.opcode)
+        code = f"({a}).astype(T{to})"
+    else:
+        code = f"({a}).astype(T{to})"
+    writer.define(target, code, to, [operand])
+
+
+def _copysign(writer: _BlockWriter, op: Instruction) -> None:
+    type_ = _type(op)
+    sign, size = _values(writer, op, type_)
+    writer.define(op.operands[0], f"np.copysign({size}, {sign})", type_, op.operands[1:])
+
+
+def _testp(writer: _BlockWriter, op: Instruction) -> None:
+    a = writer.value(op.operands[1], _type(op))
+    writer.define(op.operands[0], f"test_property({a}, {op.words[1]!r})", "pred", op.operands[1:])
+
+
+# Memory.
+
+
+def _parts(text: str) -> list[str]:
+    return [part.strip() for part in text[1:-1].split(",")] if text[0] == "{" else [text]
+
+
+def _inside(text: str) -> tuple[str, int]:
+    name, _, offset = text[1:-1].partition("+")
+    return name.strip(), int(offset or 0)
+
+
+def _load(writer: _BlockWriter, op: Instruction) -> None:
+    type_ = _type(op)
+    width = int(type_[1:]) // 8
+    parts = _parts(op.operands[0])
+    name, offset = _inside(op.operands[1])
+    bytes_of = name if name in writer.parameters else ""
+    is_slot = writer.slots.types.get(name) == "bytes"
+    bits = type_ if type_[0] == "s" else f"u{type_[1:]}"
+    if bytes_of or is_slot:
+        code = f"p_{name}" if bytes_of else writer.register(name)
+        for k, part in enumerate(parts):
+            writer.define(part, f"take({code}, {offset + k * width}, {width}).view(T{bits})", bits, ["%tid.x"])
+        return
+    writer.lines.append(f"a = {writer.address(op.operands[1])}")
+    if len(parts) > 1:
+        writer.lines.append(f"M.aligned(a, {width * len(parts)})")
+    for k, part in enumerate(parts):
+        at = "a" if k == 0 else f"a + {writer.literal(str(k * width), 'b64')}"
+        writer.define(part, f"M.load({at}, {width}).view(T{bits})", bits, ["%tid.x"])
+
+
+def _store(writer: _BlockWriter, op: Instruction) -> None:
+    type_ = _type(op)
+    width = int(type_[1:]) // 8
+    parts = _parts(op.operands[1])
+    name, offset = _inside(op.operands[0])
+    values = [writer.value(part, f"b{type_[1:]}") for part in parts]
+    if name in writer.parameters or writer.slots.types.get(name) == "bytes":
+        code = f"p_{name}"
+        if name not in writer.parameters:
+            code = writer.register(name)
+            writer.defined.add(name)
+        for k, value in enumerate(values):
+            full = value if parts[k] in writer.slots.numbers else f"np.full(n, {value})"
+            writer.lines.append(f"{code} = put({code}, {offset + k * width}, {width}, {full})")
+        return
+    writer.lines.append(f"a = {writer.address(op.operands[0])}")
+    if len(parts) > 1:
+        writer.lines.append(f"M.aligned(a, {width * len(parts)})")
+    for k, value in enumerate(values):
+        at = "a" if k == 0 else f"a + {writer.literal(str(k * width), 'b64')}"
+        writer.lines.append(f"M.store({at}, {width}, {value})")
+
+
+def _atomic(writer: _BlockWriter, op: Instruction) -> None:
+    """atom, red: threads in order."""
+    words = [word for word in op.words[1:] if word not in _SPACES]
+    words = [
+        word for word in words if word not in ("relaxed", "acquire", "release", "acq_rel", "sys", "gpu", "cta", "noftz")
+    ]
+    if len(words) != 2:
+        raise writer.error(op.opcode)
+    kind, type_ = words
+    operands = op.operands if op.words[0] == "atom" else ["_", *op.operands]
+    values = [writer.value(operand, type_) for operand in operands[2:]]
+    more = ", ".join([f"np.broadcast_to({value}, n)" for value in values])
+    bits = f"b{type_[1:]}"
+    code = f"M.atomic({kind!r}, T{type_}, {writer.address(operands[1])}, {more})"
+    writer.define(operands[0], code, bits, ["%tid.x"])
+
+
+def _nothing(writer: _BlockWriter, op: Instruction) -> None:
+    """What orders memory: threads run one block of code after the other, and all memory is one."""
+
+
+# Calls.
+
+
+def _declare(writer: _BlockWriter, op: Instruction) -> None:
+    name, size = op.operands
+    writer.parameters[name] = int(size)
+    writer.lines.append(f"p_{name} = np.zeros((n, {size}), np.uint8)")
+
+
+def _call(writer: _BlockWriter, op: Instruction) -> None:
+    operands = list(op.operands)
+    results = _parts(operands.pop(0).replace("(", "{").replace(")", "}")) if operands[0][0] == "(" else []
+    name = operands.pop(0)
+    arguments = [part for part in _parts(operands[0].replace("(", "{").replace(")", "}")) if part] if operands else []
+    from quadrants.evidence.ptx.translate import SPECIALS
+
+    specials = ", ".join([writer.register(special) for special in SPECIALS])
+    passed = ", ".join([f"p_{argument}" for argument in arguments])
+    target = "".join([f"p_{result}, " for result in results]) + "= " if results else ""
+    writer.lines.append(f"{target}M.call(C[{name!r}], n, [{specials}], [{passed}])")
+
+
+HANDLERS: dict[str, Callable[[_BlockWriter, Instruction], None]] = {
+    "add": _pattern("{0} + {1}", "rn"),
+    "sub": _pattern("{0} - {1}", "rn"),
+    "mul": _product,
+    "mad": _product,
+    "div": _integer_or_float("divide(*np.broadcast_arrays({0}, {1}))", "{0} / {1}", "rn"),
+    "rem": _pattern("remainder(*np.broadcast_arrays({0}, {1}))"),
+    "fma": _fma,
+    "min": _extremum,
+    "max": _extremum,
+    "neg": _sign_bits("np.negative({0})"),
+    "abs": _sign_bits("np.abs({0})"),
+    "and": _logic("&"),
+    "or": _logic("|"),
+    "xor": _logic("^"),
+    "not": _logic("~"),
+    "shl": _shift,
+    "shr": _shift,
+    "shf": _funnel,
+    "popc": _counted("ones"),
+    "clz": _counted("leading_zeros"),
+    "brev": _pattern("reversed_bits({0})"),
+    "bfind": _bfind,
+    "bfe": _bfe,
+    "bfi": _bfi,
+    "prmt": _pattern("permute_bytes({0}, {1}, {2})"),
+    "setp": _setp,
+    "selp": _selp,
+    "mov": _mov,
+    "cvta": _same,
+    "cvt": _cvt,
+    "sqrt": _pattern("np.sqrt({0})", "rn"),
+    "rcp": _pattern("1 / {0}", "rn"),
+    "copysign": _copysign,
+    "testp": _testp,
+    "ld": _load,
+    "st": _store,
+    "atom": _atomic,
+    "red": _atomic,
+    "membar": _nothing,
+    "fence": _nothing,
+    "bar": _nothing,
+    "declare": _declare,
+    "call": _call,
+}

@@ -1,0 +1,251 @@
+"""Runs threads of PTX: many at once, and where they part, those that are least far in the code go first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from quadrants.evidence.ptx.functions import maximum, minimum
+from quadrants.evidence.ptx.memory import Memory, MemoryFault, Piece
+from quadrants.evidence.ptx.parse import Function, Module, Variable, parse
+from quadrants.evidence.ptx.translate import Code, Step, translate
+from quadrants.recursion import deep_recursion
+
+__all__ = ["Loaded", "Machine", "Trap"]
+
+_WAITS = 1 << 29
+_ENDED = 1 << 30
+_TOGETHER = 1 << 12
+"""Threads that run at once, at most, where blocks need not be apart."""
+_MOST_STEPS = 20_000_000
+
+
+class Trap(Exception):
+    """The code stopped itself, or does not end."""
+
+
+class _Codes(dict[str, Code]):
+    """Functions, translated when first called."""
+
+    def __init__(self, loaded: Loaded) -> None:
+        super().__init__()
+        self.loaded = loaded
+
+    def __missing__(self, name: str) -> Code:
+        function = self.loaded.module.functions[name]
+        code = self[name] = translate(function, self.loaded.addresses, self)
+        return code
+
+
+class Loaded:
+    """A module with its variables in memory."""
+
+    def __init__(self, machine: Machine, text: str) -> None:
+        self.module: Module = parse(text)
+        self.machine = machine
+        self.pieces: dict[str, Piece] = {}
+        self.shared: list[Piece] = []
+        for variable in self.module.variables:
+            self._place(variable)
+        for function in self.module.functions.values():
+            for variable in function.variables:
+                if variable.space == "shared":
+                    self._place(variable)
+        self.addresses = {name: piece.address for name, piece in self.pieces.items()}
+        for variable in self.module.variables:
+            for offset, name, addend in variable.symbols:
+                word = np.uint64(self.addresses[name] + addend).tobytes()
+                self.pieces[variable.name].write(offset, word)
+        self.codes = _Codes(self)
+
+    def _place(self, variable: Variable) -> None:
+        piece = self.pieces[variable.name] = self.machine.memory.allocate(variable.size)
+        if variable.space == "shared":
+            self.shared.append(piece)
+        else:
+            piece.write(0, (variable.content or b"").ljust(variable.size, b"\0"))
+
+    def kernel(self, name: str) -> Code:
+        """One of the entries, with the code that it runs."""
+        return self.codes[name]
+
+    def variable(self, name: str) -> int | None:
+        """The address of a variable."""
+        return self.addresses.get(name)
+
+    def function(self, name: str) -> Function:
+        return self.module.functions[name]
+
+
+class Machine:
+    """A GPU's multiprocessors. `steps` counts the blocks of code that ran, `threads` the threads of all launches."""
+
+    def __init__(self, memory: Memory | None = None) -> None:
+        self.memory = memory or Memory()
+        self.load = self.memory.load
+        self.store = self.memory.store
+        self.steps = 0
+        self.threads = 0
+        self._typed: dict[Any, np.ndarray[Any, Any]] = {}
+
+    # Launches.
+
+    def launch(self, loaded: Loaded, code: Code, blocks: int, threads: int, parameters: bytes) -> None:
+        """Runs all threads of a launch; MemoryFault and Trap for what goes wrong."""
+        frame = self.memory.allocate(len(parameters))
+        frame.write(0, parameters)
+        apart = bool(loaded.shared) or any(found.uses_barriers for found in loaded.codes.values())
+        together = 1 if apart else max(_TOGETHER // threads, 1)
+        self.threads += blocks * threads
+        with np.errstate(all="ignore"), deep_recursion():
+            for first in range(0, blocks, together):
+                count = min(together, blocks - first)
+                for piece in loaded.shared:
+                    piece.write(0, b"\xa5" * piece.size)
+                specials = _specials(first, count, blocks, threads)
+                n = count * threads
+                addresses = [np.full(n, frame.address, np.uint64)]
+                self._run(code, n, specials, addresses)
+
+    def call(
+        self, code: Code, n: int, specials: list[np.ndarray[Any, Any]], arguments: list[np.ndarray[Any, Any]]
+    ) -> tuple[np.ndarray[Any, Any], ...]:
+        """A function for n threads, with a row of bytes for each argument and thread; gives the results' bytes."""
+        slots = self._run(code, n, specials, arguments)
+        return tuple([slots[slot] for slot, _ in code.results])
+
+    def _run(self, code: Code, n: int, specials: list[Any], arguments: list[Any]) -> list[Any]:
+        slots = list(specials)
+        zeros = {kind: np.zeros(n, kind) for kind in set(code.zeros)}
+        slots += [zeros[kind] for kind in code.zeros]
+        pieces = []
+        for _, size, align in code.locals:
+            each = -(-size // align) * align
+            pieces.append(self.memory.allocate(each * n))
+            slots.append(np.uint64(pieces[-1].address) + np.arange(n, dtype=np.uint64) * np.uint64(each))
+        slots += arguments
+        slots += [np.zeros((n, size), np.uint8) for _, size in code.results]
+        self._steps(code.steps, slots, n)
+        return slots
+
+    def _steps(self, steps: list[Step], slots: list[Any], n: int) -> None:
+        """Until all threads are at the end. `places`: where each thread is, None while they are together at `at`."""
+        at, places = 0, None
+        while True:
+            self.steps += 1
+            if self.steps > _MOST_STEPS:
+                raise Trap(f"the code does not end within {_MOST_STEPS} blocks")
+            if places is None:
+                step = steps[at]
+                condition = step.run(slots, n, self)
+                following = _following(step, condition, n)
+                if type(following) is int:
+                    if following >= _WAITS:
+                        if following >= _ENDED:
+                            return
+                        following -= _WAITS
+                    at = following
+                else:
+                    places = following
+                continue
+            at = int(places.min())
+            if at >= _WAITS:
+                if at >= _ENDED:
+                    return
+                places = np.where(places < _ENDED, places - _WAITS, places)
+                continue
+            active = np.flatnonzero(places == at)
+            step = steps[at]
+            if len(active) == n:
+                places = None
+                continue
+            following = _following(step, self._partly(step, slots, active), len(active))
+            places[active] = following
+            if int(places.min()) == int(places.max()):
+                at, places = int(places[0]), None
+                if at >= _ENDED:
+                    return
+                at = at - _WAITS if at >= _WAITS else at
+
+    def _partly(self, step: Step, slots: list[Any], active: np.ndarray[Any, Any]) -> Any:
+        """Runs a block for some of the threads."""
+        some: list[Any] = [None] * len(slots)
+        for slot in step.reads:
+            some[slot] = slots[slot][active]
+        condition = step.run(some, len(active), self)
+        for slot in step.writes:
+            whole = slots[slot].copy()
+            whole[active] = some[slot]
+            slots[slot] = whole
+        return condition
+
+    # What the code of blocks calls.
+
+    def aligned(self, addresses: np.ndarray[Any, Any], size: int) -> None:
+        """The law of accesses to several elements."""
+        if (addresses & np.uint64(size - 1)).any():
+            raise MemoryFault(f"an access of {size} bytes that is not aligned")
+
+    def trap(self) -> None:
+        raise Trap("the code stopped itself")
+
+    def atomic(self, kind: str, dtype: Any, addresses: np.ndarray[Any, Any], *values: Any) -> np.ndarray[Any, Any]:
+        """Updates memory thread by thread, in order; gives the old bits."""
+        width = dtype.itemsize
+        places = self.memory.places(addresses, width)
+        view = self._typed.get(dtype)
+        if view is None:
+            view = self._typed[dtype] = self.memory.bytes.view(dtype)
+        update = _UPDATES[kind]
+        if len(places) == 1 or len(np.unique(places)) == len(places):
+            old = view[places]
+            view[places] = update(old, *values)
+        else:
+            old = np.empty(len(places), dtype)
+            for k in range(len(places)):
+                place = places[k : k + 1]
+                old[k] = view[place][0]
+                view[place] = update(view[place], *[value[k : k + 1] for value in values])
+        return old.view(f"u{width}")
+
+
+_UPDATES: dict[str, Any] = {
+    "add": lambda old, a: old + a,
+    "min": lambda old, a: minimum(old, a) if old.dtype.kind == "f" else np.minimum(old, a),
+    "max": lambda old, a: maximum(old, a) if old.dtype.kind == "f" else np.maximum(old, a),
+    "and": lambda old, a: old & a,
+    "or": lambda old, a: old | a,
+    "xor": lambda old, a: old ^ a,
+    "exch": lambda old, a: a,
+    "cas": lambda old, wanted, a: np.where(old == wanted, a, old),
+    "inc": lambda old, a: np.where(old >= a, old.dtype.type(0), old + old.dtype.type(1)),
+    "dec": lambda old, a: np.where((old == 0) | (old > a), a, old - old.dtype.type(1)),
+}
+
+
+def _following(step: Step, condition: Any, n: int) -> Any:
+    """Where threads go next: one place for all, or an array of places. A wait adds `_WAITS` to the place behind it."""
+    kind = step.kind
+    if kind == "branch":
+        count = int(np.count_nonzero(condition))
+        yes, no = step.targets[::-1] if step.negated else step.targets
+        if count == n:
+            return yes
+        return no if count == 0 else np.where(condition, yes, no)
+    if kind in ("next", "jump"):
+        return step.targets[0]
+    if kind == "table":
+        return np.array(step.targets)[condition]
+    return _ENDED if kind == "end" else step.targets[0] + _WAITS
+
+
+def _specials(first: int, count: int, blocks: int, threads: int) -> list[np.ndarray[Any, Any]]:
+    """The special registers (translate.SPECIALS) of so many blocks from the first on."""
+    n = count * threads
+    thread = np.tile(np.arange(threads, dtype=np.uint32), count)
+    block = np.repeat(np.arange(first, first + count, dtype=np.uint32), threads)
+    zero, one = np.zeros(n, np.uint32), np.ones(n, np.uint32)
+    sizes, grids = np.full(n, threads, np.uint32), np.full(n, blocks, np.uint32)
+    lanes, warps = thread & np.uint32(31), thread >> np.uint32(5)
+    return [thread, zero, zero, sizes, one, one, block, zero, zero, grids, one, one, lanes, warps]

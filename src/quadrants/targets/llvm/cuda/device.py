@@ -1,0 +1,183 @@
+"""A GPU as the host's part of kernels sees it, on top of a driver: NVIDIA's, or one that plays it.
+
+Law: after a failed check no task does anything any more, and the host hears of it before it uses a number from the device.
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from quadrants.errors import QuadrantsAssertionError, QuadrantsBoundsError
+from quadrants.ir.nodes import Module
+from quadrants.ir.types import ArrayType, ScalarType
+from quadrants.targets.artifact import Message, decode_prints
+from quadrants.targets.device.interface import DeviceArray, Memory
+from quadrants.targets.device.tasks import Task
+from quadrants.targets.frame import Frame
+from quadrants.targets.llvm.cuda.compile import Compiled, compile_tasks, generation
+from quadrants.targets.llvm.cuda.words import BLOCK, RECORDS, STATE, state_image
+
+__all__ = ["CudaDevice", "Driver", "Loaded"]
+
+_PRINT_BYTES = 1 << 20
+_WAVES = 8
+"""Blocks of a launch, at most, for each multiprocessor: each thread then takes several iterations."""
+
+
+class Loaded(Protocol):
+    """A module in the driver's hands."""
+
+    def kernel(self, name: str) -> Any:
+        """One of its kernels."""
+        ...
+
+    def variable(self, name: str) -> int | None:
+        """The address of one of its variables, None where there is none of that name."""
+        ...
+
+
+class Driver(Protocol):
+    """What a driver of NVIDIA's does for us. Launches run in order; memory has an `address`."""
+
+    sm: int
+    multiprocessors: int
+
+    def allocate(self, size: int) -> Any:
+        """Memory (device/interface.py), with its `address`. MemoryError where there is none."""
+        ...
+
+    def load(self, ptx: str) -> Loaded:
+        """Assembles a module."""
+        ...
+
+    def write(self, address: int, data: bytes) -> None:
+        """Copies bytes of the host to an address, behind everything launched before."""
+        ...
+
+    def launch(self, kernel: Any, blocks: int, threads: int, parameters: bytes) -> None:
+        """Launches a kernel whose one parameter are those bytes; it may return before the kernel is done."""
+        ...
+
+    def synchronise(self) -> None:
+        """Waits for everything launched before; an error where something went wrong there."""
+        ...
+
+
+class CudaDevice:
+    """The device of one driver."""
+
+    def __init__(self, driver: Driver, level: int = 2, verify: bool = False) -> None:
+        self._driver = driver
+        self._level, self._verify = level, verify
+
+    def allocate(self, size: int) -> Memory:
+        return self._driver.allocate(size)
+
+    def prepare(self, module: Module, tasks: Sequence[Task]) -> _Tasks:
+        compiled = compile_tasks(module, tasks, generation(self._driver.sm), self._level, self._verify)
+        return _Tasks(self._driver, compiled, [_loop_rank(task) for task in tasks])
+
+
+def _loop_rank(task: Task) -> int:
+    return task.loop.attribute("rank")
+
+
+class _Tasks:
+    """A kernel's tasks, assembled when first launched."""
+
+    def __init__(self, driver: Driver, compiled: Compiled, ranks: list[int]) -> None:
+        self.compiled = compiled
+        self._driver = driver
+        self._ranks = ranks
+        self._kernels: list[Any] = []
+        self._state: Any = None
+
+    def _load(self) -> None:
+        loaded = self._driver.load(self.compiled.ptx)
+        self._kernels = [loaded.kernel(symbol) for symbol in self.compiled.symbols]
+        variable = loaded.variable(STATE)
+        if variable is not None and (self.compiled.messages or self.compiled.prints):
+            room = _PRINT_BYTES if self.compiled.prints else 0
+            self._state = self._driver.allocate(RECORDS + room)
+            self._state.write(0, state_image(room))
+            self._driver.write(variable, struct.pack("<Q", self._state.address))
+
+    def launch(self, number: int, values: Sequence[Any]) -> None:
+        if not self._kernels:
+            self._load()
+        rank = self._ranks[number]
+        count = 1
+        for low, high in zip(values[:rank], values[rank : 2 * rank]):
+            count *= max(int(high) - int(low), 0)
+        if count == 0:
+            return
+        threads = min(-(-count // 32) * 32, BLOCK) if count > 1 else 1
+        blocks = min(-(-count // threads), self._driver.multiprocessors * _WAVES)
+        self._driver.launch(self._kernels[number], blocks, threads, _filled(self.compiled.frames[number], values))
+
+    def check(self) -> None:
+        """The error of a check that failed; waits for everything launched before."""
+        if self._state is None or not self.compiled.messages:
+            return
+        failed, number, count = struct.unpack_from("<ixxxxqq", self._state.read(0, 24))
+        if failed:
+            words = struct.unpack_from(f"<{count}q", self._state.read(24, 8 * count))
+            self._state.write(0, bytes(24))
+            raise _failure(self.compiled.messages.get(number), words)
+
+    def finish(self) -> None:
+        self._driver.synchronise()
+        try:
+            self.check()
+        finally:
+            self._print()
+
+    def _print(self) -> None:
+        if self._state is None or not self.compiled.prints:
+            return
+        asked, cut, room = struct.unpack("<qqq", self._state.read(288, 24))
+        if not asked:
+            return
+        used = asked if asked <= room else cut
+        self._state.write(288, bytes(16))
+        text = "".join(decode_prints(self._state.read(RECORDS, used), self.compiled.prints))
+        if used < asked:
+            text += f"[Quadrants] {asked - used} bytes of what a kernel printed are lost: there is room for {room}\n"
+        sys.stdout.write(text)
+
+
+def _failure(message: Message | None, words: Sequence[int]) -> QuadrantsAssertionError:
+    if message is None:
+        return QuadrantsAssertionError("a check failed")
+    kind = QuadrantsBoundsError if message.error == "index" else QuadrantsAssertionError
+    error = kind(message.render(words))
+    error.location = message.location
+    return error
+
+
+def _filled(frame: Frame, values: Sequence[Any]) -> bytes:
+    """The frame of a launch."""
+    made = bytearray(max(frame.size, 8))
+    for value, type_, offset in zip(values, frame.parameter_types, frame.parameters):
+        if type(type_) is ArrayType:
+            assert type(value) is DeviceArray
+            words = (value.memory.address + value.offset, *value.shape, *value.strides)
+            struct.pack_into(f"<Q{len(words) - 1}q", made, offset, *words)
+        else:
+            assert type(type_) is ScalarType
+            data = _in_memory(type_, value)
+            made[offset : offset + len(data)] = data
+    return bytes(made)
+
+
+def _in_memory(scalar: ScalarType, value: Any) -> bytes:
+    if scalar.name == "bf16":
+        return (np.float32(value).view(np.uint32) >> np.uint32(16)).astype(np.uint16).tobytes()
+    if scalar.bits == 1:
+        return bytes([bool(value)])
+    return np.asarray(value).tobytes()

@@ -1,0 +1,22 @@
+"""The CUDA target: kernels for NVIDIA's GPUs, as PTX that the driver assembles."""
+
+from __future__ import annotations
+
+from quadrants import knobs
+from quadrants.ir.nodes import Module
+from quadrants.targets.capability import CapabilityRecord
+from quadrants.targets.device.host import HostProgram
+from quadrants.targets.llvm.cuda import compile, drivers
+from quadrants.targets.llvm.cuda.device import CudaDevice
+
+__all__ = ["build", "record"]
+
+
+def record() -> CapabilityRecord:
+    """The capability record of the process's GPU."""
+    return compile.record_of(compile.generation(drivers.current().sm))
+
+
+def build(module: Module, options: knobs.Options) -> HostProgram:
+    """A kernel, ready to run on the process's GPU."""
+    return HostProgram(module, CudaDevice(drivers.current(), 2 if options.opt_level else 0, options.verify))

@@ -1,0 +1,160 @@
+"""Tasks of a device (targets/device/tasks.py) to one LLVM module: a kernel each, with the functions that they call.
+
+A kernel is `void task(frame)`: every thread takes an iteration of the flattened loop, then the one that lies as many
+further as there are threads. The innermost dimension runs fastest, so neighbouring threads reach neighbours in memory.
+What a device's instruction set says is told by `DeviceWords`; all else is the emitter that CPUs have, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from quadrants.ir.nodes import Function, Module, Op
+from quadrants.records import Record
+from quadrants.targets.artifact import Message, PrintFormat
+from quadrants.targets.capability import CapabilityRecord
+from quadrants.targets.device.tasks import Task
+from quadrants.targets.frame import Frame, frame_layout
+from quadrants.targets.llvm import emit_functions
+from quadrants.targets.llvm.emit import call_groups, facts
+from quadrants.targets.llvm.emit_control import write_region
+from quadrants.targets.llvm.emit_functions import FrameWriter
+from quadrants.targets.llvm.emit_parallel import op_may_fail
+from quadrants.targets.llvm.writer import Loop, Unit
+
+__all__ = ["DeviceModule", "DeviceWords", "emit_tasks"]
+
+
+class DeviceWords(Record):
+    """How a device spells what CPUs do not have.
+
+    convention: LLVM's word for kernels; frame: the kernel's parameter `%frame`, with {size} for its bytes; attributes: end
+    the `define` line of kernels. support: LLVM text of the functions `i64 @qd_thread()` and `i64 @qd_threads()` (the number of
+    this thread among all of the launch, and how many they are), `void @qd_fail(i64, ptr, i64)`, `void @qd_print(ptr, i64)`,
+    and `i1 @qd_failed()` (whether a check of this or an earlier task failed); `supported`: the symbols defined there.
+    """
+
+    convention: str
+    frame: str
+    attributes: str
+    support: str
+    supported: tuple[str, ...]
+
+
+class DeviceModule(Record):
+    """The LLVM text of all tasks, their symbols in order, their frames, and what message and print ids stand for."""
+
+    text: str
+    symbols: tuple[str, ...]
+    frames: tuple[Frame, ...]
+    messages: dict[int, Message]
+    prints: dict[int, PrintFormat]
+
+
+class DeviceTaskWriter(FrameWriter):
+    """The kernel of one task."""
+
+    def fail(self) -> None:
+        self.line("ret void")
+
+    def leave(self, values: list[str], types: list[object]) -> None:
+        self.line("ret void")
+
+
+def emit_tasks(
+    module: Module, tasks: Sequence[Task], record: CapabilityRecord, header: str, attributes: str, words: DeviceWords
+) -> DeviceModule:
+    """Emits tasks and the functions of the module that they reach; stage 'lowered'."""
+    groups = _reached(module, tasks)
+    program = facts(module, groups, record, attributes)
+    unit = Unit(program)
+    unit.defined.update(words.supported)
+    for group in groups:
+        for name in group:
+            program.symbols[name] = symbol = f"function{len(program.symbols)}"
+            program.attributes[name] = f"{program.attributes[name]}".strip()
+            unit.defined.add(symbol)
+    for group in groups:
+        for name in group:
+            emit_functions.write_function(unit, module.functions[name], program.symbols[name], "internal ")
+    symbols: list[str] = []
+    frames: list[Frame] = []
+    for number, task in enumerate(tasks):
+        location = task.function.location
+        symbols.append(f"task{number}" + (f"_line{location.line}" if location is not None else ""))
+        frames.append(frame_layout(task.function))
+        if module.kernel.attributes.get("may_alias"):
+            program.may_alias.add(task.function.name)
+        _write_task(unit, task, frames[-1], symbols[-1], words)
+    text = header + words.support + unit.text()
+    return DeviceModule(text, tuple(symbols), tuple(frames), unit.messages, unit.prints)
+
+
+def _reached(module: Module, tasks: Sequence[Task]) -> list[list[str]]:
+    """The functions that tasks call, in groups that call one another in circles, callees first."""
+    found: dict[str, list[str]] = {}
+    for task in tasks:
+        whole = Module(task.function.name, module.stage)
+        whole.functions = {name: function for name, function in module.functions.items() if name != module.entry}
+        whole.add(task.function)
+        for group in call_groups(whole):
+            if task.function.name not in group:
+                found.setdefault(group[0], group)
+    return list(found.values())
+
+
+def _write_task(unit: Unit, task: Task, frame: Frame, symbol: str, words: DeviceWords) -> None:
+    writer = DeviceTaskWriter(unit, task.function, frame)
+    loop = task.loop
+    if op_may_fail(unit.program, loop):
+        stopped, go = writer.new_label(), writer.new_label()
+        writer.branch(writer.call("i1", "qd_failed", "", ""), stopped, go)
+        writer.begin(stopped)
+        writer.line("ret void")
+        writer.begin(go)
+    _write_iterations(writer, loop, task.function)
+    writer.line("ret void")
+    parameter = words.frame.replace("{size}", str(max(frame.size, 8)))
+    attributes = f"{unit.program.define_attributes} {words.attributes}".strip()
+    writer.finish(f"define {words.convention} void @{symbol}({parameter}) {attributes}")
+
+
+def _write_iterations(writer: DeviceTaskWriter, loop: Op, function: Function) -> None:
+    """A loop over the thread's iterations; counters are decoded from the place, the innermost fastest."""
+    rank: int = loop.attributes["rank"]
+    lows = [writer.name(low) for low in loop.operands[:rank]]
+    extents = [_extent(writer, low, writer.name(high)) for low, high in zip(lows, loop.operands[rank : 2 * rank])]
+    total = extents[0]
+    for extent in extents[1:]:
+        total = writer.assign(f"mul nsw i64 {total}, {extent}")
+    first = writer.call("i64", "qd_thread", "", "")
+    threads = writer.call("i64", "qd_threads", "", "")
+    head, inside, done = writer.new_label(), writer.new_label(), writer.new_label()
+    around = Loop(writer.new_label(), done)
+    start = writer.label
+    writer.jump(head)
+    writer.begin(head)
+    place, phi = writer.fresh(), writer.reserve()
+    writer.branch(writer.assign(f"icmp slt i64 {place}, {total}"), inside, done)
+    writer.begin(inside)
+    rest = place
+    for k in range(rank - 1, -1, -1):
+        digit = rest if k == 0 else writer.assign(f"urem i64 {rest}, {extents[k]}")
+        rest = rest if k == 0 else writer.assign(f"udiv i64 {rest}, {extents[k]}")
+        counter = digit if lows[k] == "0" else writer.assign(f"add nsw i64 {lows[k]}, {digit}")
+        writer.names[loop.regions[0].arguments[k]] = counter
+    writer.loops.append(around)
+    values = write_region(writer, loop.regions[0])
+    writer.loops.pop()
+    if values is not None:
+        writer.jump(around.continue_label)
+    writer.begin(around.continue_label)
+    following = writer.assign(f"add nsw i64 {place}, {threads}")
+    writer.jump(head)
+    writer.fill_phi(phi, place, "i64", [(first, start), (following, around.continue_label)])
+    writer.begin(done)
+
+
+def _extent(writer: DeviceTaskWriter, low: str, high: str) -> str:
+    extent = high if low == "0" else writer.assign(f"sub nsw i64 {high}, {low}")
+    return writer.call("i64", "llvm.smax.i64", f"i64 {extent}, i64 0", "i64, i64")
