@@ -1,8 +1,9 @@
 """Integers as polynomials over loop counters and values that the compiler does not look into, with their bounds.
 
-Law: index arithmetic in signed types of 32 bits or more is taken as not wrapping; an index that did wrap is out of
-range of every array that could be indexed so. What is no index wraps, and so does what an index is divided from: where
-that matters, `Forms.exact` tells whether a form is surely the value (`i * 1664525 + 1013904223` soon is negative).
+Law: index arithmetic in signed types of 32 bits or more is taken as not wrapping, as long as its factors are such that
+an index is out of range of every array before it wraps; what has larger factors is not looked into (`i * 65536 * 65536`
+of 32 bits is always 0). What is no index wraps, and so does what an index is divided from: where that matters,
+`Forms.exact` tells whether a form is surely the value (`i * 1664525 + 1013904223` soon is negative).
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ _MOST_FACTORS = 3
 _DEEPEST = 60
 # Sums of coefficients, and offsets, up to which a form is taken as its value in 32 and in 64 bits; and factors of a product.
 _TAME = {32: (16, 1 << 20, 1), 64: (1 << 20, 1 << 40, 2)}
+# Sums of coefficients from which on arithmetic is not that of indices.
+_WILD = {32: 1 << 20, 64: 1 << 48}
 
 
 class Form:
@@ -70,6 +73,11 @@ class Form:
     def offset(self) -> int:
         """The constant term."""
         return self.terms.get((), 0)
+
+    @property
+    def weight(self) -> int:
+        """The sum of the coefficients of variables, without their signs."""
+        return sum([abs(count) for monomial, count in self.terms.items() if monomial])
 
     def plus(self, other: Form, factor: int = 1) -> Form:
         """self + factor * other."""
@@ -163,6 +171,8 @@ class Forms:
         self._depth += 1
         try:
             form = self._linear(op) if _transparent(value.type) else None
+            if form is not None and form.weight > _WILD[scalar_of(value.type).bits]:
+                form = None
             return form if form is not None else Form.of(self._canonical(value, op))
         finally:
             self._depth -= 1
@@ -240,7 +250,7 @@ class Forms:
         if type(op) is not Op or op.kind not in _LINEAR or not _transparent(value.type) or terms == {(value,): 1}:
             return True
         most, farthest, factors = _TAME[scalar_of(value.type).bits]
-        if sum([abs(count) for monomial, count in terms.items() if monomial]) > most or self._depth > _DEEPEST:
+        if self.of(value).weight > most or self._depth > _DEEPEST:
             return False
         if abs(terms.get((), 0)) > farthest or any(len(monomial) > factors for monomial in terms):
             return False
@@ -264,6 +274,8 @@ class Forms:
         for operand in op.operands:
             numeric = type(operand.type) is ScalarType and not operand.type.is_float
             parts.append(self.of(operand).key if numeric else operand)
+            if numeric and not self.exact(operand):
+                parts.append(_arithmetic_of(operand))
         if op.attributes:
             parts.extend([entry for entry in op.attributes.items() if entry[0] != "exact"])
         try:
@@ -395,6 +407,15 @@ class Forms:
         if self.at_least(factor, 0):
             return 1
         return -1 if self.at_least(factor.scaled(-1), 0) else 0
+
+
+def _arithmetic_of(value: Value) -> object:
+    """The type in which a number was computed: what wraps differs with it."""
+    op = value.owner
+    while type(op) is Op and op.kind == "cast":
+        value = op.operands[0]
+        op = value.owner
+    return value.type
 
 
 def _unsigned(value: Value) -> bool:

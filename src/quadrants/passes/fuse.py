@@ -232,6 +232,10 @@ class _Fuser:
         forms = Forms(self.nest)
         sizes: list[tuple[Value, Value]] = []
         for mine, other in zip((*lows(first), *highs(first)), (*lows(second), *highs(second))):
+            if mine is other:
+                continue
+            if not (forms.exact(mine) and forms.exact(other)):
+                return None  # what wraps may differ although the polynomials are equal
             distance = forms.of(mine).plus(forms.of(other), -1)
             if not distance.terms:
                 continue
