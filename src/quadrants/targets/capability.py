@@ -5,7 +5,7 @@ from __future__ import annotations
 from quadrants.ir.types import ScalarType
 from quadrants.records import Record
 
-__all__ = ["CapabilityRecord"]
+__all__ = ["IEEE", "CapabilityRecord", "Facts"]
 
 
 class CapabilityRecord(Record):
@@ -62,3 +62,25 @@ class CapabilityRecord(Record):
 
     def has_dtype(self, scalar: ScalarType) -> bool:
         return scalar.name in self.dtypes
+
+
+class Facts(Record):
+    """What users are told of a target, and no pass asks: texts and numbers by name.
+
+    floats: what becomes of `contraction`, `NaN`, `signed zeros`, `denormals` and `elementary functions`, as far as it is
+    promised; limits: what a kernel cannot go beyond; toolchain: the versions of what makes and runs the code.
+    """
+
+    floats: dict[str, str]
+    limits: dict[str, int]
+    toolchain: dict[str, str]
+
+
+IEEE = {
+    "contraction": "a product that only feeds a sum is rounded with it, where that is one instruction",
+    "NaN": "kept",
+    "signed zeros": "kept",
+    "denormals": "kept",
+    "elementary functions": "at most 2 units in the last place off in f32, 3 in f64",
+}
+"""Floats where the hardware is IEEE's and the code generator leaves them alone."""

@@ -15,7 +15,7 @@ from quadrants.records import Record
 if TYPE_CHECKING:
     from quadrants.ir.nodes import Module
     from quadrants.targets.artifact import Artifact
-    from quadrants.targets.capability import CapabilityRecord
+    from quadrants.targets.capability import CapabilityRecord, Facts
 
 __all__ = ["TARGETS", "Interpreted", "Row", "Target", "default", "find", "missing", "row", "supported"]
 
@@ -37,6 +37,10 @@ class Target(Protocol):
         """A module of stage `lowered` as objects for the loader, or as something that runs it."""
         ...
 
+    def facts(self) -> Facts:
+        """What users are told of it beside the record."""
+        ...
+
 
 class Row(Record):
     """One target.
@@ -46,6 +50,8 @@ class Row(Record):
     says why the target cannot be used on this machine ('' where it can).
     machine_code: whether `build` gives an Artifact, whose objects the disk cache keeps. driver: the full name of another
     module whose `missing()` says that, where the target's own is dear to import.
+    checked: how the target is shown to be right by the tests of this project: 'executed' on what it is for, 'emulated' by
+    software in its place, 'assembled' without being run, or '' (not at all).
     """
 
     module: str
@@ -54,15 +60,19 @@ class Row(Record):
     package: str = ""
     extra: str = ""
     driver: str = ""
+    checked: str = "executed"
 
 
 TARGETS: dict[Arch, Row] = {
     Arch.x64: Row("quadrants.targets.llvm.x64.target", host=Arch.x64),
     Arch.cuda: Row(
-        "quadrants.targets.llvm.cuda.target", machine_code=False, driver="quadrants.targets.llvm.cuda.drivers"
+        "quadrants.targets.llvm.cuda.target",
+        machine_code=False,
+        driver="quadrants.targets.llvm.cuda.drivers",
+        checked="emulated",
     ),
     Arch.reference: Row("quadrants.targets.reference", machine_code=False),
-    Arch.vulkan: Row("quadrants.targets.webgpu.target", machine_code=False, package="wgpu", extra="gpu"),
+    Arch.vulkan: Row("quadrants.targets.webgpu.target", machine_code=False, package="wgpu", extra="gpu", checked="emulated"),
     Arch.simulated: Row("quadrants.targets.simulated", machine_code=False),
 }
 

@@ -11,7 +11,9 @@ from quadrants.ir.nodes import Module
 from quadrants.ir.types import scalar_types
 from quadrants.passes.elementary import EXPANDED
 from quadrants.records import Record
-from quadrants.targets.capability import CapabilityRecord
+import numpy as np
+
+from quadrants.targets.capability import CapabilityRecord, Facts
 
 __all__ = ["RECORD", "Program", "build", "compile_module", "record", "run"]
 

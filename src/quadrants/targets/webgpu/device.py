@@ -22,6 +22,7 @@ from quadrants.targets.device.interface import DeviceArray
 from quadrants.targets.device.tasks import Task
 from quadrants.targets.webgpu import status
 from quadrants.targets.webgpu.emit import VIEWS, WORKGROUP, EmittedTask, emit_task
+from quadrants.targets.webgpu.probe import probe
 
 __all__ = ["WebDevice", "device"]
 
@@ -59,7 +60,7 @@ class WebDevice:
         self.limit = min(
             self.device.limits["max-storage-buffer-binding-size"], self.device.limits["max-buffer-size"], 1 << 31
         )
-        self.opaque = "llvmpipe" in adapter.info["device"]
+        self.driver = probe(wgpu, self.device, "shader-f64" in self.features)
         self.heap = self._buffer(1 << 20)
         self._free: list[tuple[int, int]] = [(0, 1 << 20)]
         self.status = self._buffer(status.SIZE)
@@ -147,7 +148,7 @@ class _Tasks:
     def __init__(self, owner: WebDevice, module: Module, tasks: Sequence[Task]) -> None:
         self._owner = owner
         self._name = module.entry
-        self.emitted = [emit_task(task, module, owner.opaque) for task in tasks]
+        self.emitted = [emit_task(task, module, owner.driver) for task in tasks]
         self._tasks = list(tasks)
         self._compiled: dict[int, _Compiled] = {}
         self._speaks = any("status" in emitted.views for emitted in self.emitted)

@@ -13,6 +13,7 @@ from quadrants.targets.device.tasks import Task
 from quadrants.targets.frame import SLOT, Frame, frame_layout
 from quadrants.targets.webgpu.emit_control import flat_loop, write_region
 from quadrants.targets.webgpu.helpers import texts_of
+from quadrants.targets.webgpu.probe import Driver
 from quadrants.targets.webgpu.scalars import from_memory, register, zero
 from quadrants.targets.webgpu.writer import ArrayNames, Shader, Writer, expanded_parameters, scalar
 
@@ -73,9 +74,9 @@ class _FunctionWriter(Writer):
         return f"struct {self.struct} {{ {', '.join(fields)} }}"
 
 
-def emit_task(task: Task, module: Module, opaque: bool) -> EmittedTask:
-    """The shader of a task; `opaque`: the driver takes floats for real numbers, unless it cannot see what they are."""
-    shader = Shader(opaque)
+def emit_task(task: Task, module: Module, driver: Driver) -> EmittedTask:
+    """The shader of a task, for a driver that takes floats in this way."""
+    shader = Shader(driver)
     functions = _reached(task.function, module)
     for number, function in enumerate(functions):
         shader.symbols[function.name] = (

@@ -150,10 +150,23 @@ def _function(writer: Writer, op: Op) -> None:
     writer.define(op.results[0], text)
 
 
-def _rounded_function(writer: Writer, op: Op) -> None:
-    """sqrt, fma."""
-    text = f"{op.kind}({', '.join(_operands(writer, op))})"
-    writer.define(op.results[0], writer.rounded(scalar(op.results[0]), text))
+def _sqrt(writer: Writer, op: Op) -> None:
+    (a,) = _operands(writer, op)
+    writer.define(op.results[0], writer.rounded(scalar(op.results[0]), f"sqrt({a})"))
+
+
+def _fma(writer: Writer, op: Op) -> None:
+    """Fused where the driver does, or where it has to be (`exact`)."""
+    type_ = scalar(op.results[0])
+    a, b, c = _operands(writer, op)
+    if register(type_) in writer.shader.driver.fused:
+        text = f"fma({a}, {b}, {c})"
+    elif op.attribute("exact"):
+        text = f"{writer.shader.helper(f'fma_{register(type_)}')}({a}, {b}, {c})"
+    else:
+        product = writer.let(register(type_), writer.rounded(type_, f"({a} * {b})"))
+        text = f"({product} + {c})"
+    writer.define(op.results[0], writer.rounded(type_, text))
 
 
 def _rsqrt(writer: Writer, op: Op) -> None:
@@ -190,6 +203,8 @@ def converted(writer: Writer, source: ScalarType, target: ScalarType, value: str
         zero = literal(source if not source.is_float else f64 if source.bits == 64 else f32, 0)
         return f"!({value} == {zero})"
     if not source.is_float and not target.is_float:
+        if target.bits == 64 and source.bits < 64:  # drivers extend by the sign of the target, not of the source
+            return f"{held}({source.kind}64({value}))"
         return narrowed(target, f"{held}({value})")
     if not source.is_float:
         return writer.rounded(target, f"{held}({value})")
@@ -215,7 +230,8 @@ HANDLERS: dict[str, Callable[[Writer, Op], None]] = {
     **dict.fromkeys(_COMPARISONS, _compare),
     **dict.fromkeys(("is_nan", "is_inf"), _test),
     **dict.fromkeys(("floor", "ceil", "trunc", "round", "copysign"), _function),
-    **dict.fromkeys(("sqrt", "fma"), _rounded_function),
+    "sqrt": _sqrt,
+    "fma": _fma,
     "rsqrt": _rsqrt,
     "pow": _power,
     "select": _select,

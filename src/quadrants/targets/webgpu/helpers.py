@@ -24,7 +24,8 @@ _FLOATS = {
         "mantissa": "23u",
         "fraction": "0x7fffffu",
         "hidden": "0x800000u",
-        "exponents": "255",
+        "split": "4097.0f",
+        "huge": "1.0e30f",
     },
     "f64": {
         "T": "f64",
@@ -37,7 +38,8 @@ _FLOATS = {
         "mantissa": "52u",
         "fraction": "0xffffffffffffflu",
         "hidden": "0x10000000000000lu",
-        "exponents": "2047",
+        "split": "134217729.0lf",
+        "huge": "1.0e290lf",
     },
 }
 _INTEGERS = {
@@ -68,24 +70,22 @@ _FLOAT_TEMPLATES = {
   if (b == 0@u@ || a >= @inf@ || b > @inf@) { return bitcast<@T@>(@inf@ | (@hidden@ >> 1u)); }
   if (a < b) { return x; }
   var ea = i32(a >> @mantissa@);
-  let eb = i32(b >> @mantissa@);
+  var eb = i32(b >> @mantissa@);
   var ma = select(a & @fraction@, (a & @fraction@) | @hidden@, ea > 0);
-  let mb = select(b & @fraction@, (b & @fraction@) | @hidden@, eb > 0);
+  var mb = select(b & @fraction@, (b & @fraction@) | @hidden@, eb > 0);
   ea = max(ea, 1);
-  let least = max(eb, 1);
+  eb = max(eb, 1);
+  while (ma < @hidden@) { ma = ma << 1u; ea = ea - 1; }
+  while (mb < @hidden@) { mb = mb << 1u; eb = eb - 1; }
   loop {
     if (ma >= mb) { ma = ma - mb; }
-    if (ea <= least) { break; }
+    if (ea <= eb) { break; }
     ma = ma << 1u;
     ea = ea - 1;
   }
   if (ma == 0@u@) { return bitcast<@T@>(sign); }
-  loop {
-    if (ma >= @hidden@ || ea <= 1) { break; }
-    ma = ma << 1u;
-    ea = ea - 1;
-  }
-  if (ma >= @hidden@) { ma = (ma - @hidden@) | (@U@(ea) << @mantissa@); }
+  while (ma < @hidden@) { ma = ma << 1u; ea = ea - 1; }
+  if (ea >= 1) { ma = (ma - @hidden@) | (@U@(ea) << @mantissa@); } else { ma = ma >> u32(1 - ea); }
   return bitcast<@T@>(ma | sign);
 }""",
     "mod": """fn mod_@T@(a: @T@, b: @T@) -> @T@ {
@@ -105,6 +105,26 @@ _FLOAT_TEMPLATES = {
   let whole = floor_@T@(d);
   if (opaque_@T@(d - whole) > 0.5@f@) { return opaque_@T@(whole + 1.0@f@); }
   return whole;
+}""",
+    # For drivers that round the product, too: it is taken apart (Dekker), so that what cancels leaves the exact rest; the
+    # sum is off by little more than half a unit. Huge factors, whose parts would overflow, are multiplied as they are.
+    "fma": """fn fma_@T@(a: @T@, b: @T@, c: @T@) -> @T@ {
+  let p = opaque_@T@(a * b);
+  let plain = opaque_@T@(p + c);
+  if (!(abs(a) < @huge@ && abs(b) < @huge@ && abs(p) < @huge@) || is_nan_@T@(c) || is_inf_@T@(plain)) { return plain; }
+  let ta = opaque_@T@(a * @split@);
+  let ah = opaque_@T@(ta - opaque_@T@(ta - a));
+  let al = opaque_@T@(a - ah);
+  let tb = opaque_@T@(b * @split@);
+  let bh = opaque_@T@(tb - opaque_@T@(tb - b));
+  let bl = opaque_@T@(b - bh);
+  let left = opaque_@T@(opaque_@T@(opaque_@T@(ah * bh) - p) + opaque_@T@(ah * bl));
+  let rest = opaque_@T@(opaque_@T@(left + opaque_@T@(al * bh)) + opaque_@T@(al * bl));
+  let back = opaque_@T@(plain - p);
+  let lost = opaque_@T@(opaque_@T@(p - opaque_@T@(plain - back)) + opaque_@T@(c - back));
+  let low = opaque_@T@(lost + rest);
+  if (low == 0.0@f@) { return plain; }
+  return opaque_@T@(plain + low);
 }""",
     # What no compiler sees through: the driver may take floats for real numbers, this keeps it from doing so.
     "opaque": "fn opaque_@T@(x: @T@) -> @T@ { return bitcast<@T@>(bitcast<@U@>(x) ^ nothing_@U@); }",

@@ -28,6 +28,7 @@ def record() -> CapabilityRecord:
         launches=True,
         threads=False,
         functions_take_buffers=True,
+        fused_multiply_add="f32" in found.driver.fused,
     )
 
 

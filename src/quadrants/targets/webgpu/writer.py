@@ -7,6 +7,7 @@ from quadrants.ir.nodes import Function, Op, Value
 from quadrants.ir.types import ArrayType, ScalarType, scalar_of
 from quadrants.records import Record
 from quadrants.targets.artifact import Message, PrintFormat
+from quadrants.targets.webgpu.probe import Driver
 from quadrants.targets.webgpu.scalars import bits_of, literal, register
 
 __all__ = ["ArrayNames", "Loop", "Shader", "Writer", "scalar"]
@@ -35,8 +36,8 @@ class Loop(Record):
 class Shader:
     """One shader module: what its functions ask for."""
 
-    def __init__(self, opaque: bool) -> None:
-        self.opaque = opaque
+    def __init__(self, driver: Driver) -> None:
+        self.driver = driver
         self.helpers: set[str] = {"param64", "opaque_f32"}
         self.views: set[str] = set()
         self.tables: list[str] = []
@@ -81,7 +82,7 @@ class Writer:
 
     def fresh(self, stem: str = "v") -> str:
         self._count += 1
-        return f"{stem}{self._count}"
+        return f"{stem}_{self._count}"  # apart from WGSL's words: `i32` would be the 32nd counter
 
     def let(self, held: str, text: str) -> str:
         """A new name for an expression."""
@@ -115,7 +116,7 @@ class Writer:
         """Constants are named at the function's start: an expression of names is computed at run time, where it wraps."""
         type_ = scalar(value)
         text = literal(type_, owner.attribute("value"))
-        if type_.is_float and self.shader.opaque:
+        if type_.is_float and self.shader.driver.opaque:
             text = f"{self.shader.helper('opaque_' + register(type_))}({text})"
         name = self.names[value] = self.fresh("c")
         self.front.append(f"  let {name}: {register(type_)} = {text};")
@@ -134,7 +135,7 @@ class Writer:
         return self.hidden(type_, text)
 
     def hidden(self, type_: ScalarType, text: str) -> str:
-        if not self.shader.opaque:
+        if not self.shader.driver.opaque:
             return text
         return f"{self.shader.helper('opaque_' + register(type_))}({text})"
 

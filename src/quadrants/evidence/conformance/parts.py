@@ -1,0 +1,152 @@
+"""The parts of a conformance run, as lists of named cases.
+
+A case is run by calling it with the target's name. It raises AssertionError (or whatever the compiler raises) where the
+target differs from the reference, and QuadrantsUnsupportedError where the target refuses the program.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import quadrants as qd
+from quadrants import knobs
+from quadrants.errors import QuadrantsUnsupportedError
+from quadrants.evidence.conformance import elementwise
+from quadrants.evidence.fuzz import trial
+from quadrants.evidence.fuzz.generate import program_text
+from quadrants.evidence.fuzz.settings import Settings
+from quadrants.evidence.programs import Program, TargetExecutor, disagreement, mismatch
+from quadrants.ir.types import ScalarType, scalar_types
+from quadrants.records import Record
+
+__all__ = ["CASES", "Case", "tests_folder"]
+
+_SEEDS = (0, 1)
+
+
+class Case(Record):
+    """`name` is the same in every run and on every target; `run` takes the target's name."""
+
+    name: str
+    run: Callable[[str], None]
+
+
+def tests_folder() -> Path | None:
+    """The tests beside the sources; None where the package is installed without them."""
+    folder = Path(qd.__file__).resolve().parents[2] / "tests"
+    return folder if (folder / "run").is_dir() else None
+
+
+def operations(_: int) -> list[Case]:
+    """Every elementwise row on every dtype that it has a meaning for, and what floats must not lose."""
+    found = [
+        Case(f"{name} {scalar}", partial(_operation, name, scalar)) for name, scalar in elementwise.OPERATIONS
+    ]
+    return found + [Case(f"identities {scalar}", partial(_identities, scalar)) for scalar in elementwise.FLOATS]
+
+
+def conversions(_: int) -> list[Case]:
+    """Every dtype to every dtype."""
+    return [
+        Case(f"{source} to {target}", partial(_conversion, source, target))
+        for source in scalar_types
+        for target in scalar_types
+    ]
+
+
+def programs(_: int) -> list[Case]:
+    """The programs of the tests that are data: what must come out is told, or is what the oracle gives."""
+    folder = tests_folder()
+    if folder is None:
+        return []
+    return [
+        Case(f"{path.stem.removeprefix('test_')}: {item.name}", partial(_program, item, path.parent.name == "semantics"))
+        for path in sorted([*(folder / "semantics").glob("test_*.py"), *(folder / "run").glob("test_*.py")])
+        for item in _registered(path)
+    ]
+
+
+def fuzz(count: int) -> list[Case]:
+    """The fuzzer's first programs."""
+    return [Case(f"seed {seed}", partial(_random_program, seed)) for seed in range(count)]
+
+
+CASES: dict[str, Callable[[int], list[Case]]] = {
+    "operations": operations,
+    "conversions": conversions,
+    "programs": programs,
+    "fuzz": fuzz,
+}
+"""The parts that run in this process; each takes how many random programs are wanted. `tests` are pytest's: see `suite`."""
+
+
+def _initialise(target: str) -> None:
+    wanted = knobs.arch_by_name(target)
+    if knobs.current.arch is not wanted or not knobs.current.initialised:
+        qd.init(
+            arch=wanted, default_ip=qd.i64, default_fp=qd.f64, enable_fallback=False, log_level="error", offline_cache=False
+        )
+
+
+def _operation(name: str, scalar: ScalarType, target: str) -> None:
+    _initialise(target)
+    for seed in _SEEDS:
+        elementwise.check_operation(name, scalar, seed)
+
+
+def _conversion(source: ScalarType, destination: ScalarType, target: str) -> None:
+    _initialise(target)
+    for seed in _SEEDS:
+        elementwise.check_conversion(source, destination, seed)
+
+
+def _identities(scalar: ScalarType, target: str) -> None:
+    _initialise(target)
+    elementwise.check_identities(scalar)
+
+
+def _registered(path: Path) -> Iterator[Program]:
+    """The programs of a test module's registry, `PROGRAMS`; modules without one are not imported."""
+    if "PROGRAMS" not in path.read_text():
+        return
+    name = f"quadrants_conformance_{path.parent.name}_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    found: Any = module.PROGRAMS
+    yield from (item for item in found if type(item) is Program)
+
+
+def _program(item: Program, told: bool, target: str) -> None:
+    executor = TargetExecutor(target, target, enable_fallback=False, log_level="error")
+    try:
+        with np.errstate(all="ignore"):
+            wrong = mismatch(item, executor.run(item)) if told else disagreement(item, executor)
+    finally:
+        qd.reset()
+    if wrong:
+        raise AssertionError(wrong)
+
+
+def _random_program(seed: int, target: str) -> None:
+    case = program_text(seed)
+    settings = Settings(target)
+    with tempfile.TemporaryDirectory() as folder:
+        module = trial.load(case.text, Path(folder), f"program_{seed}")
+        expected = trial.expectations(module, case.sizes, settings.defaults)
+        failure = trial.check(module, expected, settings, case.style)
+    if failure is None:
+        return
+    if failure.kind == QuadrantsUnsupportedError.__name__:
+        raise QuadrantsUnsupportedError(failure.text)
+    raise AssertionError(f"{failure.kind}: {failure.text}")

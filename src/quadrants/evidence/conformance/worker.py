@@ -1,0 +1,77 @@
+"""Runs the cases of a part in a process of its own: what kills the process fails one case and is told as what it is."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+
+from quadrants.errors import QuadrantsUnsupportedError
+from quadrants.evidence.conformance.parts import CASES, Case
+from quadrants.evidence.fuzz.campaign import time_limit
+from quadrants.records import Record
+
+__all__ = ["STATUSES", "Outcome", "outcomes", "work"]
+
+STATUSES = ("passed", "refused", "failed", "not run")
+_MOST_TEXT = 600
+
+
+class Outcome(Record):
+    """What became of a case: one of `STATUSES`, and why where it did not pass."""
+
+    name: str
+    status: str
+    reason: str = ""
+
+
+def outcomes(target: str, part: str, count: int, stride: int = 1) -> Iterator[Outcome]:
+    """The outcomes of every `stride`-th case of a part, whatever happens to the processes that run them."""
+    names = [case.name for case in CASES[part](count)[::stride]]
+    first = 0
+    while first < len(names):
+        command = [sys.executable, "-m", "quadrants.evidence.conformance.worker"]
+        command += [target, part, str(count), str(stride), str(first)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            for line in process.stdout:
+                yield Outcome(*json.loads(line))
+                first += 1
+        if process.returncode != 0 and first < len(names):
+            yield Outcome(names[first], "failed", f"the process ended with status {process.returncode}")
+            first += 1
+        elif first < len(names):
+            raise RuntimeError(f"{' '.join(command)} ended before its last case")
+
+
+def work(target: str, part: str, count: int, stride: int, first: int) -> None:
+    """Runs the cases from `first` on and writes an outcome a line."""
+    out = os.fdopen(os.dup(1), "w")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what programs print is theirs
+    for case in CASES[part](count)[::stride][first:]:
+        with time_limit():
+            found = _outcome(case, target)
+        print(json.dumps([found.name, found.status, found.reason]), file=out, flush=True)
+
+
+def _outcome(case: Case, target: str) -> Outcome:
+    try:
+        case.run(target)
+    except QuadrantsUnsupportedError as error:
+        return Outcome(case.name, "refused", _first_line(error))
+    except Exception as error:  # whatever a target raises is what is looked for
+        return Outcome(case.name, "failed", f"{type(error).__name__}: {error}"[:_MOST_TEXT])
+    return Outcome(case.name, "passed")
+
+
+def _first_line(error: Exception) -> str:
+    """The reason without its place: the same for all programs that are refused for it."""
+    line = str(error).splitlines()[0]
+    head, _, rest = line.partition(": ")
+    return rest if head.count(":") == 2 and head.split(":")[1].isdigit() else line
+
+
+if __name__ == "__main__":
+    work(sys.argv[1], sys.argv[2], *map(int, sys.argv[3:]))
