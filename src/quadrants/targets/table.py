@@ -72,7 +72,9 @@ TARGETS: dict[Arch, Row] = {
         checked="emulated",
     ),
     Arch.reference: Row("quadrants.targets.reference", machine_code=False),
-    Arch.vulkan: Row("quadrants.targets.webgpu.target", machine_code=False, package="wgpu", extra="gpu", checked="emulated"),
+    Arch.vulkan: Row(
+        "quadrants.targets.webgpu.target", machine_code=False, package="wgpu", extra="gpu", checked="emulated"
+    ),
     Arch.simulated: Row("quadrants.targets.simulated", machine_code=False),
 }
 

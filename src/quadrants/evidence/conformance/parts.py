@@ -47,9 +47,7 @@ def tests_folder() -> Path | None:
 
 def operations(_: int) -> list[Case]:
     """Every elementwise row on every dtype that it has a meaning for, and what floats must not lose."""
-    found = [
-        Case(f"{name} {scalar}", partial(_operation, name, scalar)) for name, scalar in elementwise.OPERATIONS
-    ]
+    found = [Case(f"{name} {scalar}", partial(_operation, name, scalar)) for name, scalar in elementwise.OPERATIONS]
     return found + [Case(f"identities {scalar}", partial(_identities, scalar)) for scalar in elementwise.FLOATS]
 
 
@@ -68,7 +66,9 @@ def programs(_: int) -> list[Case]:
     if folder is None:
         return []
     return [
-        Case(f"{path.stem.removeprefix('test_')}: {item.name}", partial(_program, item, path.parent.name == "semantics"))
+        Case(
+            f"{path.stem.removeprefix('test_')}: {item.name}", partial(_program, item, path.parent.name == "semantics")
+        )
         for path in sorted([*(folder / "semantics").glob("test_*.py"), *(folder / "run").glob("test_*.py")])
         for item in _registered(path)
     ]
@@ -92,7 +92,12 @@ def _initialise(target: str) -> None:
     wanted = knobs.arch_by_name(target)
     if knobs.current.arch is not wanted or not knobs.current.initialised:
         qd.init(
-            arch=wanted, default_ip=qd.i64, default_fp=qd.f64, enable_fallback=False, log_level="error", offline_cache=False
+            arch=wanted,
+            default_ip=qd.i64,
+            default_fp=qd.f64,
+            enable_fallback=False,
+            log_level="error",
+            offline_cache=False,
         )
 
 

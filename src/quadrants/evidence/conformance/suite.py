@@ -9,7 +9,7 @@ import tempfile
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
-from quadrants.evidence.conformance.worker import Outcome
+from quadrants.evidence.conformance.worker import Outcome, without_place
 
 __all__ = ["suite_outcomes"]
 
@@ -45,6 +45,6 @@ def read_report(report: Path, target: str) -> list[Outcome]:
             elif child.tag == "skipped" and status == "passed":
                 refused = f"refused on {target}: "
                 status = "refused" if refused in message else "not run"
-                reason = message.partition(refused)[2] or message
+                reason = without_place(message.partition(refused)[2] or message)
         found.append(Outcome(name, status, reason))
     return sorted(found, key=lambda outcome: outcome.name)

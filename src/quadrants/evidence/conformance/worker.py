@@ -8,12 +8,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
+from quadrants import knobs
 from quadrants.errors import QuadrantsUnsupportedError
+from quadrants.evidence.capabilities import emulation
 from quadrants.evidence.conformance.parts import CASES, Case
 from quadrants.evidence.fuzz.campaign import time_limit
 from quadrants.records import Record
 
-__all__ = ["STATUSES", "Outcome", "outcomes", "work"]
+__all__ = ["STATUSES", "Outcome", "outcomes", "without_place", "work"]
 
 STATUSES = ("passed", "refused", "failed", "not run")
 _MOST_TEXT = 600
@@ -50,25 +52,26 @@ def work(target: str, part: str, count: int, stride: int, first: int) -> None:
     """Runs the cases from `first` on and writes an outcome a line."""
     out = os.fdopen(os.dup(1), "w")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what programs print is theirs
-    for case in CASES[part](count)[::stride][first:]:
-        with time_limit():
-            found = _outcome(case, target)
-        print(json.dumps([found.name, found.status, found.reason]), file=out, flush=True)
+    with emulation(knobs.arch_by_name(target)):
+        for case in CASES[part](count)[::stride][first:]:
+            with time_limit():
+                found = _outcome(case, target)
+            print(json.dumps([found.name, found.status, found.reason]), file=out, flush=True)
 
 
 def _outcome(case: Case, target: str) -> Outcome:
     try:
         case.run(target)
     except QuadrantsUnsupportedError as error:
-        return Outcome(case.name, "refused", _first_line(error))
+        return Outcome(case.name, "refused", without_place(str(error)))
     except Exception as error:  # whatever a target raises is what is looked for
         return Outcome(case.name, "failed", f"{type(error).__name__}: {error}"[:_MOST_TEXT])
     return Outcome(case.name, "passed")
 
 
-def _first_line(error: Exception) -> str:
-    """The reason without its place: the same for all programs that are refused for it."""
-    line = str(error).splitlines()[0]
+def without_place(text: str) -> str:
+    """The first line of an error without its place: the same for all programs that are refused for that reason."""
+    line = text.splitlines()[0]
     head, _, rest = line.partition(": ")
     return rest if head.count(":") == 2 and head.split(":")[1].isdigit() else line
 

@@ -20,7 +20,7 @@ from quadrants import knobs
 from quadrants.errors import QuadrantsInternalError
 from quadrants.records import Record
 
-__all__ = ["Machine", "assembly", "compile_text", "compile_texts", "effort", "longest_function"]
+__all__ = ["Machine", "assembly", "compile_text", "compile_texts", "effort", "longest_function", "toolchain"]
 
 # From this many lines in one function on, the optimiser's loop passes cost more than they give.
 _LARGE_FUNCTION = 5000
@@ -46,6 +46,13 @@ class Machine(Record):
 def binding() -> Any:
     """llvmlite's binding with the targets initialised."""
     return _binding()
+
+
+def toolchain() -> dict[str, str]:
+    """The versions of what makes the code."""
+    from importlib.metadata import version
+
+    return {"llvmlite": version("llvmlite"), "LLVM": ".".join(map(str, binding().llvm_version_info))}
 
 
 @lru_cache(maxsize=1)

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from quadrants import knobs
 from quadrants.ir.interpret import prepare
 from quadrants.ir.nodes import Module
 from quadrants.ir.types import scalar_types
 from quadrants.passes.elementary import EXPANDED
 from quadrants.records import Record
-import numpy as np
+from quadrants.targets.capability import IEEE, CapabilityRecord, Facts
 
-from quadrants.targets.capability import CapabilityRecord, Facts
-
-__all__ = ["RECORD", "Program", "build", "compile_module", "record", "run"]
+__all__ = ["RECORD", "Program", "build", "compile_module", "facts", "record", "run"]
 
 RECORD = CapabilityRecord(
     name="reference",
@@ -40,6 +40,16 @@ class Program(Record):
 def record() -> CapabilityRecord:
     """The capability record: everything that the IR has, nothing that is fast."""
     return RECORD
+
+
+def facts() -> Facts:
+    """What users are told of it."""
+    floats = {
+        **IEEE,
+        "contraction": "never",
+        "elementary functions": "NumPy's",
+    }
+    return Facts(floats, {}, {"numpy": np.__version__})
 
 
 def build(module: Module, options: knobs.Options) -> Program:

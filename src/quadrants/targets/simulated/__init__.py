@@ -17,12 +17,12 @@ from quadrants.ir.nodes import Module
 from quadrants.ir.types import ArrayType
 from quadrants.records import replace
 from quadrants.targets import reference
-from quadrants.targets.capability import CapabilityRecord
+from quadrants.targets.capability import CapabilityRecord, Facts
 from quadrants.targets.device.host import HostProgram
 from quadrants.targets.device.interface import DeviceArray
 from quadrants.targets.device.tasks import Task
 
-__all__ = ["RECORD", "build", "record"]
+__all__ = ["RECORD", "build", "facts", "record"]
 
 RECORD = replace(reference.RECORD, name="simulated", launches=True, calls_c=False)
 
@@ -66,6 +66,11 @@ class _Device:
 def record() -> CapabilityRecord:
     """What the reference target can do, on a device."""
     return RECORD
+
+
+def facts() -> Facts:
+    """What users are told of it."""
+    return reference.facts()
 
 
 def build(module: Module, options: knobs.Options) -> HostProgram:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from quadrants import knobs
 from quadrants.errors import QuadrantsUnsupportedError
 from quadrants.ir.nodes import Module
-from quadrants.targets.capability import CapabilityRecord
+from quadrants.targets.capability import IEEE, CapabilityRecord, Facts
 from quadrants.targets.device.host import HostProgram
 from quadrants.targets.webgpu.device import device
+from quadrants.targets.webgpu.emit import VIEWS, WORKGROUP
 
-__all__ = ["build", "missing", "record"]
+__all__ = ["build", "facts", "missing", "record"]
 
 VERSION = "1"
 
@@ -30,6 +31,29 @@ def record() -> CapabilityRecord:
         functions_take_buffers=True,
         fused_multiply_add="f32" in found.driver.fused,
     )
+
+
+def facts() -> Facts:
+    """What users are told of it: WGSL promises less of floats than the drivers keep that kernels have been run on."""
+    found = device()
+    floats = dict(IEEE)
+    if not found.driver.fused:
+        floats["contraction"] = "never: the driver rounds products on their own"
+    if found.driver.opaque:
+        floats["NaN"] = floats["signed zeros"] = (
+            "kept, by hiding every result from a driver that takes floats for real numbers"
+        )
+    else:
+        floats["NaN"] = "kept as far as the driver keeps it: WGSL does not promise it"
+        floats["denormals"] = "kept as far as the driver keeps them: WGSL does not promise it"
+    limits = {
+        "bytes of all arrays of a kernel": found.limit,
+        "threads of a workgroup": WORKGROUP,
+        "bindings": len(VIEWS) + 1,
+    }
+    info = found.adapter.info
+    toolchain = {"wgpu": found.wgpu.__version__, "device": info["device"], "driver": info["description"]}
+    return Facts(floats, limits, toolchain)
 
 
 def missing() -> str:

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from quadrants import knobs
 from quadrants.ir.nodes import Module
-from quadrants.targets.capability import CapabilityRecord
+from quadrants.targets.capability import IEEE, CapabilityRecord, Facts
 from quadrants.targets.device.host import HostProgram
+from quadrants.targets.llvm import optimise
 from quadrants.targets.llvm.cuda import compile, drivers
 from quadrants.targets.llvm.cuda.device import CudaDevice
 
-__all__ = ["build", "record"]
+__all__ = ["build", "facts", "record"]
 
 
 def record() -> CapabilityRecord:
     """The capability record of the process's GPU."""
     return compile.record_of(compile.generation(drivers.current().sm))
+
+
+def facts() -> Facts:
+    """What users are told of it."""
+    return Facts(IEEE, {}, optimise.toolchain())
 
 
 def build(module: Module, options: knobs.Options) -> HostProgram:

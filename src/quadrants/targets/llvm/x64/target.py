@@ -9,12 +9,12 @@ from quadrants.ir.nodes import Module
 from quadrants.records import Record
 from quadrants.targets import shared_objects
 from quadrants.targets.artifact import Artifact
-from quadrants.targets.capability import CapabilityRecord
+from quadrants.targets.capability import IEEE, CapabilityRecord, Facts
 from quadrants.targets.llvm import optimise
 from quadrants.targets.llvm.elf import defined_symbols, undefined_symbols
 from quadrants.targets.llvm.emit import EmittedModule, EmittedObject, emit_module
 
-__all__ = ["Options", "assembly", "build", "compile_module", "host_machine", "machine_of", "record"]
+__all__ = ["Options", "assembly", "build", "compile_module", "facts", "host_machine", "machine_of", "record"]
 
 VERSION = "1"
 
@@ -72,6 +72,11 @@ def record(machine: optimise.Machine | None = None) -> CapabilityRecord:
         fast_gather=widest == 512 and not _is_slow_at_gathers(machine.processor),
         native_scatter=widest == 512 and not _is_slow_at_gathers(machine.processor),
     )
+
+
+def facts() -> Facts:
+    """What users are told of it."""
+    return Facts(IEEE, {}, {**optimise.toolchain(), "processor": host_machine().processor})
 
 
 def emit(module: Module, machine: optimise.Machine | None = None) -> EmittedModule:

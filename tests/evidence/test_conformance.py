@@ -1,0 +1,108 @@
+"""The reports of targets and a sample of the conformance runs, on every target that is here or is played."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from quadrants.__main__ import main
+from quadrants.evidence import capabilities
+from quadrants.evidence.conformance import parts, record, suite
+from quadrants.evidence.conformance.run import conform
+from quadrants.evidence.conformance.worker import Outcome, outcomes, without_place
+from quadrants.knobs import Arch
+from quadrants.targets import table
+
+
+def test_every_target_is_described(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["targets", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["format"] == capabilities.FORMAT
+    assert [target["name"] for target in found["targets"]] == [arch.name for arch in table.TARGETS]
+    for target in found["targets"]:
+        assert target["usable"] != bool(target["reason"])
+        if target["usable"]:
+            assert target["record"]["dtypes"] and target["floats"]["NaN"] and target["toolchain"]
+
+
+def test_the_table_has_a_line_a_target(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["targets"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[1:]] == [arch.name for arch in table.TARGETS]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arch", list(table.TARGETS), ids=str)
+def test_a_sample_conforms(arch: Arch, tmp_path: Path) -> None:
+    with capabilities.emulation(arch):
+        if reason := table.missing(arch):
+            pytest.skip(reason)
+    out = tmp_path / "evidence.json"
+    assert conform(arch, out, ["operations", "conversions", "programs"], 0, every=41) == 0
+    assert conform(arch, out, ["fuzz"], 2) == 0
+    evidence = record.read(out)
+    assert evidence is not None and sorted(evidence["parts"]) == ["conversions", "fuzz", "operations", "programs"]
+    assert record.counts(evidence["parts"]["operations"])["passed"] > 10
+
+
+def test_cases_have_names_of_their_own() -> None:
+    for part, made in parts.CASES.items():
+        names = [case.name for case in made(5)]
+        assert len(names) == len(set(names)) > 0, part
+
+
+@pytest.mark.slow
+def test_a_case_that_ends_the_process_fails_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    names = [case.name for case in parts.CASES["fuzz"](3)]
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=":")
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys, os\n"
+        "if 'fuzz' in sys.argv:\n"
+        "    import quadrants.evidence.conformance.parts as parts\n"
+        "    kept = parts._random_program\n"
+        "    parts._random_program = lambda seed, target: os._exit(3) if seed == 1 else kept(seed, target)\n"
+    )
+    found = list(outcomes("reference", "fuzz", 3))
+    assert [outcome.name for outcome in found] == names
+    assert [outcome.status for outcome in found] == ["passed", "failed", "passed"]
+    assert "status 3" in found[1].reason
+
+
+def test_a_refusal_is_told_without_its_place() -> None:
+    assert without_place("/a/b.py:3:7: no such thing\n  more") == "no such thing"
+    assert without_place("no such thing: not here") == "no such thing: not here"
+
+
+def test_evidence_is_written_and_read(tmp_path: Path) -> None:
+    part = record.evidence_of(
+        [
+            Outcome("a", "passed"),
+            Outcome("b", "refused", "why"),
+            Outcome("c", "refused", "why"),
+            Outcome("d", "failed", "x"),
+        ]
+    )
+    assert record.counts(part) == {"passed": 1, "refused": 2, "failed": 1, "not run": 0}
+    evidence = {"format": record.FORMAT, "target": {"name": "t"}, "made_with": {}, "parts": {"one": part}}
+    path = tmp_path / "t.json"
+    record.write(path, evidence)
+    assert record.read(path) == evidence and record.failed(evidence) == 1
+    other = {**evidence, "parts": {"two": part}}
+    assert sorted(record.merged(evidence, other)["parts"]) == ["one", "two"]
+    assert sorted(record.merged({**evidence, "made_with": {"x": 1}}, other)["parts"]) == ["two"]
+    path.write_text("{")
+    assert record.read(path) is None
+
+
+def test_reports_of_pytest_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "report.xml"
+    path.write_text(
+        "<testsuite><testcase classname='tests.run.test_a' name='test_x[v-O0]'/>"
+        "<testcase classname='tests.run.test_a' name='test_y[v-O0]'><failure message='bad'/></testcase>"
+        "<testcase classname='tests.run.test_a' name='test_z[v-O0]'>"
+        "<skipped message='refused on v: /f.py:1:2: no'/></testcase></testsuite>"
+    )
+    found = [(outcome.name, outcome.status, outcome.reason) for outcome in suite.read_report(path, "v")]
+    assert found == [("a: x[v-O0]", "passed", ""), ("a: y[v-O0]", "failed", "bad"), ("a: z[v-O0]", "refused", "no")]
