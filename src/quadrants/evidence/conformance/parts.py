@@ -65,13 +65,13 @@ def programs(_: int) -> list[Case]:
     folder = tests_folder()
     if folder is None:
         return []
-    return [
-        Case(
-            f"{path.stem.removeprefix('test_')}: {item.name}", partial(_program, item, path.parent.name == "semantics")
-        )
-        for path in sorted([*(folder / "semantics").glob("test_*.py"), *(folder / "run").glob("test_*.py")])
-        for item in _registered(path)
-    ]
+    found: dict[str, Case] = {}
+    for path in sorted([*(folder / "semantics").glob("test_*.py"), *(folder / "run").glob("test_*.py")]):
+        for item in _registered(path):
+            stem = f"{path.parent.name}/{path.stem.removeprefix('test_')}: {item.name}"
+            name = stem if stem not in found else f"{stem}, {sum(known.startswith(stem) for known in found) + 1}"
+            found[name] = Case(name, partial(_program, item, path.parent.name == "semantics"))
+    return list(found.values())
 
 
 def fuzz(count: int) -> list[Case]:
