@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from quadrants import knobs
+from quadrants import blocks, knobs
 from quadrants.errors import QuadrantsBoundsError, QuadrantsRuntimeError
 from quadrants.ir import types as ir_types
 from quadrants.ir.types import ArrayType, ScalarType
@@ -146,8 +146,17 @@ class Storage:
         """The NumPy array over the memory, allocated if need be. The address stays the same until the storage dies."""
         if self._view is None:
             self._place()
-        assert self._view is not None
-        return self._view
+        view = self._view
+        assert view is not None
+        if blocks.are_mirrored():
+            blocks.for_host(view.ctypes.data)
+        return view
+
+    def _given_away(self) -> np.ndarray:
+        """`_host` for views that others keep: a device cannot know when they read or write."""
+        view = self._host()
+        blocks.given_away(view.ctypes.data)
+        return view
 
     def _title(self) -> str:
         return f"{self._kind} {self._name}".rstrip()
@@ -211,7 +220,7 @@ class Storage:
         """The element at an index: a Python number, or a Vector or Matrix over the memory itself (assigning its
         elements changes the storage; for bf16 it is a copy). `None` and `()` index a 0-D storage. TypeError for what is
         no integer, QuadrantsBoundsError (an IndexError) for a wrong number of indices or one out of range."""
-        element = self._host()[self._index(key)]
+        element = (self._given_away() if self._element_shape else self._host())[self._index(key)]
         if self._scalar is ir_types.bf16:
             element = numeric.bfloat16_values(element)
         return wrap_value(np.asarray(element), self._scalar)
@@ -246,7 +255,7 @@ class Storage:
 
     def _numpy(self, dtype: Any, copy: bool | None) -> np.ndarray:
         """Shape + element shape as a NumPy array; see to_numpy."""
-        view = self._host()
+        view = self._host() if copy else self._given_away()
         if self._scalar is ir_types.bf16:
             if copy is False:
                 raise ValueError("Zero-copy not available for dtype=bf16, which NumPy does not have")
@@ -267,19 +276,20 @@ class Storage:
         view[...] = self._stored(values).reshape(view.shape)
 
     def _torch(self, device: Any, copy: bool | None) -> Any:
+        view = self._host() if copy else self._given_away()
         if self._scalar is ir_types.bf16:
-            return interop.bfloat16_to_torch(self._host(), device, copy)
-        return interop.to_torch(self._host(), self._scalar, device, copy)
+            return interop.bfloat16_to_torch(view, device, copy)
+        return interop.to_torch(view, self._scalar, device, copy)
 
     def __reduce__(self) -> Any:
         raise TypeError(f"a {self._kind} cannot be copied or pickled: use to_numpy() and from_numpy()")
 
     def to_dlpack(self, versioned: bool = False) -> Any:
         """A DLPack capsule over the memory (shape + element shape), of the versioned form if asked for."""
-        return interop.to_dlpack(self._host(), versioned)
+        return interop.to_dlpack(self._given_away(), versioned)
 
     def __dlpack__(self, **options: Any) -> Any:
-        return self._host().__dlpack__(**options)
+        return self._given_away().__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return self._host().__dlpack_device__()

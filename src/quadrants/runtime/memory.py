@@ -7,6 +7,8 @@ import weakref
 
 import numpy as np
 
+from quadrants import blocks
+
 __all__ = ["ALIGNMENT", "Usage", "allocate", "usage"]
 
 ALIGNMENT = 64
@@ -46,5 +48,11 @@ def allocate(count: int) -> np.ndarray:
     raw = np.zeros(count + ALIGNMENT, dtype=np.uint8)
     start = -raw.ctypes.data % ALIGNMENT
     usage._add(count)
-    weakref.finalize(raw, usage._remove, count).atexit = False
+    weakref.finalize(raw, _released, raw.ctypes.data + start, count).atexit = False
+    blocks.register(raw.ctypes.data + start, count)
     return raw[start : start + count]
+
+
+def _released(address: int, count: int) -> None:
+    blocks.forget(address)
+    usage._remove(count)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from quadrants.blocks import Block, holding
 from quadrants.ir.types import ArrayType
 from quadrants.targets.device.interface import Device, DeviceArray, Memory
 
@@ -14,32 +15,45 @@ __all__ = ["Placement"]
 
 
 class Placement:
-    """The arrays of one run, copied to a device; `take_back` copies what was written to their places."""
+    """The arrays of one run on a device. Those in blocks of fields and ndarrays stay there; the others are copied, and
+    `take_back` copies what was written to their places."""
 
     def __init__(self, device: Device, arrays: Sequence[tuple[np.ndarray[Any, Any], ArrayType]]) -> None:
         self._arrays = [array for array, _ in arrays]
         self._places: list[tuple[Memory, int]] = [(_NOTHING, 0)] * len(arrays)
+        self._blocks: dict[int, Block] = {}
         for start, end, members in _pieces(self._arrays):
-            memory = device.allocate(max(end - start, 1))
-            image = np.zeros(end - start, np.uint8)
+            block = holding(start, end) if end > start else None
+            if block is not None:
+                self._blocks.update(dict.fromkeys(members, block))
+                memory, start = block.for_device(device), block.start
+            else:
+                start &= -16  # what is aligned on the host stays so
+                memory = self._copied(device, start, end, members)
             for k in members:
-                at = _extent(self._arrays[k])[0]
-                _view(self._arrays[k], image, _first_byte(self._arrays[k]) - start)[...] = self._arrays[k]
                 self._places[k] = (memory, _first_byte(self._arrays[k]) - start)
-                assert at >= start
-            if end > start:
-                memory.write(0, image.tobytes())
         self.placed = [
             DeviceArray(type_, memory, offset, array.shape, array.strides)
             for (array, type_), (memory, offset) in zip(arrays, self._places)
         ]
 
+    def _copied(self, device: Device, start: int, end: int, members: Sequence[int]) -> Memory:
+        memory = device.allocate(max(end - start, 1))
+        image = np.zeros(end - start, np.uint8)
+        for k in members:
+            _view(self._arrays[k], image, _first_byte(self._arrays[k]) - start)[...] = self._arrays[k]
+        if end > start:
+            memory.write(0, image.tobytes())
+        return memory
+
     def take_back(self, written: Sequence[int]) -> None:
-        """Copies the arrays at these positions back."""
+        """Copies the arrays at these positions back; blocks of ours are copied when the host looks."""
         images: dict[int, np.ndarray[Any, Any]] = {}
+        for block in {id(block): block for k in written if (block := self._blocks.get(k)) is not None}.values():
+            block.was_written()
         for k in written:
             array, (memory, offset) = self._arrays[k], self._places[k]
-            if array.size == 0 or not array.flags.writeable:
+            if k in self._blocks or array.size == 0 or not array.flags.writeable:
                 continue
             image = images.get(id(memory))
             if image is None:
@@ -77,7 +91,7 @@ def _extent(array: np.ndarray[Any, Any]) -> tuple[int, int]:
 
 
 def _pieces(arrays: Sequence[np.ndarray[Any, Any]]) -> list[tuple[int, int, list[int]]]:
-    """(start, end, positions) of the arrays that reach one another by overlaps; starts are aligned to 16 bytes."""
+    """(start, end, positions) of the arrays that reach one another by overlaps."""
     found: list[tuple[int, int, list[int]]] = []
     for k in sorted(range(len(arrays)), key=lambda k: _extent(arrays[k])):
         start, end = _extent(arrays[k])
@@ -85,7 +99,7 @@ def _pieces(arrays: Sequence[np.ndarray[Any, Any]]) -> list[tuple[int, int, list
             last_start, last_end, members = found.pop()
             found.append((last_start, max(last_end, end), [*members, k]))
         else:
-            found.append((start & -16, end, [k]))
+            found.append((start, end, [k]))
     return found
 
 

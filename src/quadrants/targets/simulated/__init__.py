@@ -6,6 +6,7 @@ It shows, on any machine, what targets with a device rely on: which values the h
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -75,7 +76,12 @@ def facts() -> Facts:
 
 def build(module: Module, options: knobs.Options) -> HostProgram:
     """A kernel, ready to run."""
-    return HostProgram(module, _Device(options.debug))
+    return HostProgram(module, _device(options.debug))
+
+
+@lru_cache(maxsize=2)
+def _device(debug: bool) -> _Device:
+    return _Device(debug)
 
 
 def _module_of(task: Task, module: Module) -> Module:
