@@ -86,6 +86,7 @@ class Options(MutableRecord):
     lanes: int = _option(
         0, "Iterations of a parallel loop that run as vector lanes: 0 is the compiler's choice, 1 none."
     )
+    subgroup_size: int = _option(32, "Threads of a subgroup in loops that use qd.simt: 8, 16, 32 or 64.")
     verify: bool = _option(False, "Verify the IR after every pass, not only at stage borders.")
     disable_passes: tuple[str, ...] = _option((), "Names of optional passes to leave out (environment: a,b,c).")
     stop_after: str = _option("", "Name of the pass after which compilation stops.")
@@ -307,6 +308,8 @@ def _checked(name: str, value: Any) -> Any:
         raise ValueError(f"qd.init({name}={value!r}): one of {', '.join(_CHOICES[name])} is expected")
     if name == "lanes" and value and not are_lanes(value):
         raise ValueError(f"qd.init(lanes={value}): 0 or a power of two up to {MOST_LANES} is expected")
+    if name == "subgroup_size" and value not in (8, 16, 32, 64):
+        raise ValueError(f"qd.init(subgroup_size={value}): 8, 16, 32 or 64 is expected")
     if name == "cpu_max_num_threads" and value < 1:
         raise ValueError("qd.init(cpu_max_num_threads=…) must be at least 1")
     return value

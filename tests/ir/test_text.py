@@ -98,6 +98,10 @@ def test_without_locations() -> None:
 
 
 OPERANDS = {
+    "shuffle": (matrix_type(f32, (2,)), i64),
+    "ballot": (u1,),
+    "team_reduce": (f32,),
+    "team_scan": (f32,),
     "select": (u1, matrix_type(f32, (3,)), matrix_type(f32, (3,))),
     "cast": (f32,),
     "bitcast": (f32,),
@@ -154,6 +158,13 @@ ATTRIBUTES = {
     "tally": {"what": '"sums" by hand'},
     "slot": {"type": matrix_type(f32, (2, 2))},
     "temporary": {"type": array_type(f32, 2), "padding": 16},
+    "shared": {"type": matrix_type(f32, (32, 33))},
+    "thread_index": {"of": "grid"},
+    "fence": {"scope": "block"},
+    "shuffle": {"width": 16},
+    "ballot": {"width": 32},
+    "team_reduce": {"by": "max", "width": 0},
+    "team_scan": {"by": "mul", "width": 8},
     "external": {"library": "/x/y.so", "symbol": "f", "parameters": ("f64", "*f32", "*"), "reads": (1,), "writes": ()},
     "external_pure": {"library": None, "symbol": "0x1f", "parameters": ("f64", "i32"), "type": f64},
     "print": {"format": ("a\n", "\u2028", ""), "specs": ("", ".2f")},

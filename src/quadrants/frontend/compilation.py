@@ -72,6 +72,7 @@ class Compilation:
         self.default_float: ScalarType = options.default_float
         self.debug: bool = options.debug
         self.wraparound: bool = options.wraparound
+        self.subgroup_size: int = options.subgroup_size
         self.module = Module()
         self.functions: dict[Any, functions.Specialisation] = {}
         self.running: dict[Any, int] = {}
@@ -250,7 +251,8 @@ class Compilation:
                 hint="pass a copy, or an array with flags.writeable",
                 kind=QuadrantsTypeError,
             )
-        self.written.add(array.origin)
+        if array.origin is not None:  # else it is memory of the kernel's own
+            self.written.add(array.origin)
 
 
 # The modules that give syntax its meaning, by entering themselves in the tables of `dispatch`.

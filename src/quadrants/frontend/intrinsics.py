@@ -6,6 +6,7 @@ from quadrants.frontend import (  # noqa: F401  (imported for what they register
     intrinsics_decompositions,
     intrinsics_math,
     intrinsics_numbers,
+    intrinsics_simt,
 )
 from quadrants.frontend.intrinsic_table import INTRINSICS, python_intrinsic
 from quadrants.frontend.intrinsics_loops import as_static

@@ -26,9 +26,11 @@ from quadrants.ir.external import call as call_external
 from quadrants.ir.external import pointee
 from quadrants.ir.formatting import format_message, format_print
 from quadrants.ir.interpret_lanes import interleaving, lane_access
+from quadrants.ir.interpret_threads import THREAD_STEPS, block_loop, is_within_block
 from quadrants.ir.nodes import Block, Function, Module, Op, Value
 from quadrants.ir.ops import OPS, Row
 from quadrants.ir.races import RaceFinder
+from quadrants.ir.threads import uses_threads
 from quadrants.ir.types import ArrayType, MatrixType, ScalarType, Type, scalar_of, shape_of
 from quadrants.recursion import deep_recursion
 
@@ -178,6 +180,10 @@ class _Program:
         names = module.kernel.attributes.get("parameter_names") or ()
         self.races = RaceFinder(dict(zip(module.kernel.parameters, names))) if debug else None
         self._codes: dict[str, tuple[list[Value], Step]] = {}
+        self.in_block = False
+
+    def combiner(self, by: str, scalar: ScalarType) -> Callable[[Any, Any], Any]:
+        return _combiner(by, scalar)
 
     def call(self, name: str, arguments: list[Any]) -> tuple[Any, ...]:
         code = self._codes.get(name)
@@ -473,6 +479,11 @@ def _temporary(program: _Program, op: Op) -> Step:
 def _for(program: _Program, op: Op) -> Step:
     if op.attribute("parallel") and op.results:
         return _reducing_for(program, op)
+    if program.module.stage == "kernel" and _is_block_loop(program, op):
+        program.in_block = True
+        run_blocks = block_loop(program, op)
+        program.in_block = False
+        return run_blocks
     rank = op.attribute("rank")
     lows, highs, inits = op.operands[:rank], op.operands[rank : 2 * rank], op.operands[2 * rank :]
     arguments, results = op.regions[0].arguments, op.results
@@ -496,6 +507,11 @@ def _for(program: _Program, op: Op) -> Step:
         return None
 
     return run
+
+
+def _is_block_loop(program: _Program, op: Op) -> bool:
+    outermost = not program.in_block and not is_within_block()
+    return outermost and uses_threads(op.regions[0], program.module)
 
 
 FOR = _for
@@ -678,4 +694,5 @@ _SPECIAL: dict[str, Callable[[_Program, Op], Step]] = {
     "print": _print,
     "check": _check,
     "external": _external,
+    **THREAD_STEPS,
 }

@@ -35,7 +35,7 @@ Expansion = Union["Callable[[Builder, Value], Value]", "Callable[[Builder, Value
 class Row(Record):
     """What the compiler knows of one operation.
 
-    effects: 'pure' | 'reads' | 'writes' | 'atomic' | 'traps' | 'control'.
+    effects: 'pure' | 'reads' | 'writes' | 'atomic' | 'traps' | 'team' | 'control'.
     evaluate: its meaning on NumPy scalars or arrays, given the result's scalar type first; None for memory and control.
     exact: where `evaluate` gives every target's bits, so that constants may be folded: on 'integers' (and truth values),
     on 'floats' (f32 and f64; NaN apart), on 'both', or '' nowhere.
@@ -643,6 +643,33 @@ _row("lane_update", rules.lane_update, -1, "an `update` by each lane in turn", e
 # indices, and the number of elements, one behind the other (row by row).  Lane k's index of `axis` is k more than lane 0's.
 _row("interleave", rules.interleave, -1, "copies elements of an array to the rows of a slot", effects="writes", cost=32)
 _row("deinterleave", rules.interleave, -1, "copies rows of a slot to an array's elements", effects="writes", cost=32)
+
+# Threads of a block (`ir/threads.py`): in stage `kernel` only.  A team is the `width` threads side by side that a thread
+# is one of, 0: its block; the last one of a block may have fewer.
+_row("shared", rules.slot, 0, "memory for one value of `type` that a block shares, undefined at first", effects="team")
+_row(
+    "thread_index",
+    rules.thread_index,
+    0,
+    "the thread's number in its block, or of all (`of`: block, grid)",
+    "team",
+    cost=0,
+)
+_row("barrier", rules.barrier, 0, "waits until all threads of the block are here; all see what they wrote", "team")
+_row("fence", rules.fence, 0, "what the thread wrote is seen by its `scope` before what it writes from here on", "team")
+_row("shuffle", rules.shuffle, 2, "a of the team's member with number b; its own a where there is none", "team", cost=4)
+_row(
+    "ballot", rules.ballot, 1, "a u64 with the bit of each of the team's members set for which a holds", "team", cost=4
+)
+_row("team_reduce", rules.team_combine, 1, "a of all of the team's members combined `by`, in order", "team", cost=16)
+_row(
+    "team_scan",
+    rules.team_combine,
+    1,
+    "a of the team's members up to this one combined `by`, in order",
+    "team",
+    cost=16,
+)
 
 # Control.
 _row(

@@ -337,6 +337,56 @@ def interleave(operands: Types, attributes: Attributes) -> Types:
     return ()
 
 
+# Threads of a block.
+
+WIDTHS = (1, 2, 4, 8, 16, 32, 64)
+
+
+def _width(attributes: Attributes, block: bool) -> None:
+    width = attributes["width"]
+    if width not in WIDTHS and not (block and width == 0):
+        raise TypeError(f"a team of {width} threads")
+
+
+def thread_index(operands: Types, attributes: Attributes) -> Types:
+    if attributes["of"] not in ("block", "grid"):
+        raise TypeError(f"the thread's place in a {attributes['of']}")
+    return (i64,)
+
+
+def fence(operands: Types, attributes: Attributes) -> Types:
+    if attributes["scope"] not in ("subgroup", "block", "grid"):
+        raise TypeError(f"a fence for a {attributes['scope']}")
+    return ()
+
+
+def barrier(operands: Types, attributes: Attributes) -> Types:
+    return ()
+
+
+def shuffle(operands: Types, attributes: Attributes) -> Types:
+    value, source = operands
+    _width(attributes, True)
+    if type(value) is ArrayType or source is not i64:
+        raise TypeError(f"shuffle of {value} by {source}: a value and an i64 are expected")
+    return (value,)
+
+
+def ballot(operands: Types, attributes: Attributes) -> Types:
+    _width(attributes, False)
+    if operands[0] is not u1:
+        raise TypeError(f"a vote is u1, not {operands[0]}")
+    return (u64,)
+
+
+def team_combine(operands: Types, attributes: Attributes) -> Types:
+    _width(attributes, True)
+    by = bits if attributes["by"] in ("bit_and", "bit_or", "bit_xor") else number
+    if attributes["by"] not in ("add", "mul", "min", "max", "bit_and", "bit_or", "bit_xor"):
+        raise TypeError(f"threads combine nothing by {attributes['by']}")
+    return by(operands, attributes)
+
+
 # Functions of C.
 
 

@@ -15,6 +15,7 @@ from typing import Any, NoReturn, cast
 from quadrants.errors import QuadrantsInternalError
 from quadrants.ir.nodes import STAGES, Block, Function, Location, Module, Op, Value
 from quadrants.ir.ops import OPS, TERMINATORS
+from quadrants.ir.threads import TEAM_OPS
 from quadrants.ir.types import ArrayType, MatrixType, ScalarType, Type, i64, scalar_of, shape_of, u1
 
 __all__ = ["COMBINERS", "UPDATES", "VerificationError", "verify"]
@@ -354,6 +355,13 @@ def _access(values: int) -> Callable[[_Verifier, Op], None]:
     return check
 
 
+def _of_threads(verifier: _Verifier, op: Op) -> None:
+    if verifier.module.stage != "kernel":
+        verifier.fail(f"{op.kind} in stage {verifier.module.stage}: block loops are taken apart by then", op)
+    if op.kind == "shared":
+        _slot(verifier, op)
+
+
 def _print(verifier: _Verifier, op: Op) -> None:
     verifier.no_arrays(op, tuple([operand.type for operand in op.operands]), "what is printed")
     pieces, specs = op.attribute("format"), op.attribute("specs")
@@ -386,4 +394,5 @@ _CHECKS: dict[str, Callable[[_Verifier, Op], None]] = {
     "compare_exchange": _access(2),
     "print": _print,
     "check": _check,
+    **dict.fromkeys(TEAM_OPS, _of_threads),
 }

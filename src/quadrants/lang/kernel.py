@@ -318,6 +318,7 @@ def options_key(state: knobs.State) -> Any:
         state.wraparound,
         state.opt_level,
         state.lanes,
+        state.subgroup_size,
         state.disable_passes,
     )
 

@@ -14,7 +14,7 @@ from quadrants.ir.types import Type, u1
 from quadrants.passes.context import PassContext
 from quadrants.passes.structure import loop_jumps, returns
 
-__all__ = ["run"]
+__all__ = ["join", "run"]
 
 _Types = tuple[Type, ...]
 
@@ -22,10 +22,19 @@ _Types = tuple[Type, ...]
 def run(module: Module, context: PassContext) -> None:
     """Joins the returns of the module's functions, in place; any stage."""
     for function in context.functions(module):
-        early = any(op.regions and any(map(returns, op.regions)) for op in function.body.ops)
-        if early and not function.is_kernel and context.permit():
-            _leave_loops(function.body, function)
-            _join(function.body, function.result_types)
+        if _returns_early(function) and not function.is_kernel and context.permit():
+            join(function)
+
+
+def join(function: Function) -> None:
+    """Gives a function one return at its end."""
+    if _returns_early(function):
+        _leave_loops(function.body, function)
+        _join(function.body, function.result_types)
+
+
+def _returns_early(function: Function) -> bool:
+    return any(op.regions and any(map(returns, op.regions)) for op in function.body.ops)
 
 
 # Loops: a `return` becomes a `break`, and a `return` behind the loop.

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from quadrants import knobs
 from quadrants.ir.nodes import STAGES, Module
+from quadrants.ir.threads import TEAM_OPS
 from quadrants.passes.census import Census
 from quadrants.passes.context import PassContext
 from quadrants.passes.elementary import EXPANDED
@@ -61,6 +62,13 @@ def _checked(options: knobs.Options) -> bool:
 PIPELINE: tuple[Pass, ...] = (
     Pass("join_returns", "kernel", "functions that return early can be inlined, too"),
     Pass("inline", "kernel", "small calls cost nothing; loops of functions become the kernel's"),
+    Pass(
+        "blocks",
+        "kernel",
+        "threads of blocks that wait for one another are loops between the meetings",
+        required=True,
+        finds=lambda census: not census.kinds.isdisjoint(TEAM_OPS),
+    ),
     Pass("mark_aliases", "kernel", "a function may get one array twice", required=True),
     Pass(
         "settle_updates",
@@ -278,6 +286,9 @@ the processor's caches. What their `finds` say holds for the whole stretch."""
 
 CONSTRAINTS: tuple[Constraint, ...] = (
     Constraint("join_returns", "inline", "only a body with one return can stand in place of a call"),
+    Constraint("inline", "blocks", "what is copied is taken apart once, with the loop it stands in"),
+    Constraint("blocks", "unroll", "loops are at the top level, as the user wrote them"),
+    Constraint("blocks", "parallelise", "the loop over blocks is the parallel one"),
     Constraint("inline", "mark_aliases", "calls that are gone overlap nothing"),
     Constraint("inline", "unroll", "loops of functions are short where their arguments are constants"),
     Constraint("unroll", "simplify", "counters have become constants"),

@@ -20,7 +20,7 @@ from quadrants.passes.structure import loop_jumps
 
 __all__ = ["Calls", "Uniformity"]
 
-_ALWAYS_VARY = frozenset({"update", "compare_exchange", "random", "external"})
+_ALWAYS_VARY = frozenset({"update", "compare_exchange", "random", "external", "shuffle", "ballot", "team_scan"})
 
 
 class Calls(Protocol):
@@ -93,6 +93,9 @@ class Uniformity:
                 for result, varies in zip(op.results, vary):
                     if varies:
                         self._vary(result)
+            elif kind == "team_reduce":
+                if op.attributes["width"]:  # else it is of the whole block
+                    self._vary(op.results[0])
             elif op.results and (
                 kind in _ALWAYS_VARY
                 or kind == "call"

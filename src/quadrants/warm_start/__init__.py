@@ -171,6 +171,7 @@ def _options(state: knobs.State) -> Any:
         state.deterministic,
         state.opt_level,
         state.lanes,
+        state.subgroup_size,
         state.disable_passes,
         str(state.default_int),
         str(state.default_float),

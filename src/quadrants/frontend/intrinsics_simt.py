@@ -1,0 +1,332 @@
+"""`qd.simt`: what the threads of a block do together (`ir/threads.py`)."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from quadrants.errors import QuadrantsTypeError
+from quadrants.frontend import numbers, protocol
+from quadrants.frontend.calls import Arguments
+from quadrants.frontend.intrinsic_table import Handler, intrinsic, is_given, named_dtype, static_int
+from quadrants.frontend.values import Array, Binding, Run, Sequence, Static
+from quadrants.ir.nodes import Value
+from quadrants.ir.types import ScalarType, i32, matrix_type, scalar_of, u1, u32, u64
+
+if TYPE_CHECKING:
+    from quadrants.frontend.walker import Walker
+
+__all__: list[str] = []
+
+_COMBINERS = {
+    "add": "add",
+    "mul": "mul",
+    "min": "min",
+    "max": "max",
+    "and": "bit_and",
+    "or": "bit_or",
+    "xor": "bit_xor",
+}
+_MOST_SHARED = 1 << 20
+
+
+# The block.
+
+
+@intrinsic("simt.block.sync")
+def _sync(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
+    arguments.take(walker, node, ())
+    walker.builder.op("barrier")
+    return Static(None)
+
+
+def _fence(scope: str) -> Handler:
+    def handler(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
+        arguments.take(walker, node, ())
+        walker.builder.op("fence", scope=scope)
+        return Static(None)
+
+    return handler
+
+
+for _scope in ("block", "grid", "subgroup"):
+    intrinsic(f"simt.{_scope}.mem_fence")(_fence(_scope))
+
+
+@intrinsic("simt.subgroup.sync")
+def _subgroup_sync(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
+    """On a subgroup of a block that runs in turn, what waits for the subgroup waits for the block."""
+    return _sync(walker, arguments, node)
+
+
+def _thread_index(of: str) -> Handler:
+    def handler(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
+        arguments.take(walker, node, ())
+        return Run(walker.builder.emit("thread_index", of=of), True)
+
+    return handler
+
+
+intrinsic("simt.block.thread_idx")(_thread_index("block"))
+intrinsic("simt.block.global_thread_idx")(_thread_index("grid"))
+
+
+def _sync_counting(combine: str, give: Callable[[Walker, Value], Value]) -> Handler:
+    def handler(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
+        (predicate,) = arguments.take(walker, node, ("predicate",))
+        vote = walker.builder.cast(_vote(walker, predicate, node), i32)
+        return Run(give(walker, walker.builder.emit("team_reduce", vote, by=combine, width=0)))
+
+    return handler
+
+
+for _name, _by in (("all", "min"), ("any", "max"), ("count", "add")):
+    intrinsic(f"simt.block.sync_{_name}_nonzero")(_sync_counting(_by, lambda walker, value: value))
+
+
+@intrinsic("simt.block.SharedArray")
+def _shared_array(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
+    sizes, dtype = arguments.take(walker, node, ("shape", "dtype"))
+    items = (
+        sizes.items
+        if type(sizes) is Sequence
+        else [Static(size) for size in sizes.value]
+        if type(sizes) is Static and isinstance(sizes.value, (tuple, list))
+        else [sizes]
+    )
+    shape = tuple([static_int(walker, size, node) for size in items])
+    wish = protocol.annotation(dtype.value) if type(dtype) is Static else None
+    if wish is not None and wish.kind == "matrix":
+        scalar, inner = wish.scalar or walker.default_float, wish.shape
+    else:
+        scalar, inner = named_dtype(walker, dtype, node), ()
+    if not shape or min(shape) < 1:
+        raise walker.error(node, "a shared array has sizes of at least 1", found=str(shape), kind=QuadrantsTypeError)
+    type_ = matrix_type(scalar, (*shape, *inner))
+    if type_.count * scalar.bytes > _MOST_SHARED:
+        found, expected = f"{type_.count * scalar.bytes} bytes", f"at most {_MOST_SHARED}"
+        raise walker.error(node, "a shared array is too large", found=found, expected=expected)
+    return Array(walker.builder.emit("shared", type=type_), "field", len(shape))
+
+
+# Values that threads give one another.
+
+
+def _vote(walker: Walker, predicate: Binding, node: ast.AST) -> Value:
+    return numbers.to_run(walker, numbers.truth(walker, predicate, node), node).value
+
+
+def _settled(walker: Walker, binding: Binding, node: ast.AST) -> Value:
+    """A value of its own type."""
+    run = numbers.to_run(walker, binding, node)
+    return numbers.convert(walker, run, numbers.default_type(walker, run), node)
+
+
+def _width(walker: Walker, binding: Binding | None, node: ast.AST) -> int:
+    """How many threads a team has: a subgroup, or 2 to the power that is given."""
+    size: int = walker.compilation.subgroup_size
+    if binding is None:
+        return size
+    log2 = static_int(walker, binding, node)
+    if log2 < 0 or 1 << log2 > size:
+        found, expected = f"2 ** {log2} threads", f"at most the subgroup's {size}"
+        raise walker.error(node, "no part of a subgroup", found=found, expected=expected, kind=QuadrantsTypeError)
+    return 1 << log2
+
+
+def _member(walker: Walker, width: int) -> Value:
+    """The thread's number in its team."""
+    builder = walker.builder
+    return builder.emit("mod", builder.emit("thread_index", of="block"), builder.index(width))
+
+
+def _shuffled(walker: Walker, value: Value, source: Value, width: int) -> Value:
+    return walker.builder.emit("shuffle", value, source, width=width)
+
+
+def _shuffle(place: Callable[[Walker, Value, int], Value], name: str) -> Handler:
+    def handler(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
+        value, other = arguments.take(walker, node, ("value", name))
+        width = _width(walker, None, node)
+        at = place(walker, walker.as_index(other, node), width)
+        return Run(_shuffled(walker, _settled(walker, value, node), at, width))
+
+    return handler
+
+
+def _moved(kind: str) -> Callable[[Walker, Value, int], Value]:
+    return lambda walker, by, width: walker.builder.emit(kind, _member(walker, width), by)
+
+
+intrinsic("simt.subgroup.shuffle", "simt.subgroup.broadcast")(_shuffle(lambda walker, at, width: at, "index"))
+intrinsic("simt.subgroup.shuffle_up")(_shuffle(_moved("sub"), "offset"))
+intrinsic("simt.subgroup.shuffle_down")(_shuffle(_moved("add"), "offset"))
+intrinsic("simt.subgroup.shuffle_xor")(_shuffle(_moved("bit_xor"), "mask"))
+
+
+@intrinsic("simt.subgroup.broadcast_first")
+def _broadcast_first(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
+    (value,) = arguments.take(walker, node, ("value",))
+    width = _width(walker, None, node)
+    return Run(_shuffled(walker, _settled(walker, value, node), walker.builder.index(0), width))
+
+
+@intrinsic("simt.subgroup.invocation_id")
+def _invocation_id(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
+    arguments.take(walker, node, ())
+    return Run(_member(walker, _width(walker, None, node)), True)
+
+
+@intrinsic("simt.subgroup.group_size")
+def _group_size(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
+    arguments.take(walker, node, ())
+    return Static(_width(walker, None, node))
+
+
+@intrinsic("simt.subgroup.log2_group_size")
+def _log2_group_size(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
+    arguments.take(walker, node, ())
+    return Static(_width(walker, None, node).bit_length() - 1)
+
+
+@intrinsic("simt.subgroup.elect")
+def _elect(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
+    arguments.take(walker, node, ())
+    builder = walker.builder
+    return Run(builder.emit("eq", _member(walker, _width(walker, None, node)), builder.index(0)))
+
+
+# Votes.
+
+
+def _mask(walker: Walker, votes: Value) -> Run:
+    """Bits of the members, as wide as a subgroup needs."""
+    return Run(votes if walker.compilation.subgroup_size > 32 else walker.builder.cast(votes, u32))
+
+
+def _votes(walker: Walker, vote: Value) -> Value:
+    return walker.builder.emit("ballot", vote, width=walker.compilation.subgroup_size)
+
+
+@intrinsic("simt.subgroup.ballot")
+def _ballot(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
+    (predicate,) = arguments.take(walker, node, ("predicate",))
+    return _mask(walker, _votes(walker, _vote(walker, predicate, node)))
+
+
+@intrinsic("simt.subgroup.any_true")
+def _any_true(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
+    (predicate,) = arguments.take(walker, node, ("predicate",))
+    return _none(walker, _vote(walker, predicate, node), "ne")
+
+
+@intrinsic("simt.subgroup.all_true")
+def _all_true(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
+    (predicate,) = arguments.take(walker, node, ("predicate",))
+    return _none(walker, walker.builder.emit("bit_not", _vote(walker, predicate, node)), "eq")
+
+
+@intrinsic("simt.subgroup.all_equal")
+def _all_equal(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
+    (binding,) = arguments.take(walker, node, ("value",))
+    value = _settled(walker, binding, node)
+    if type(value.type) is not ScalarType:
+        raise walker.error(node, "all_equal takes a number", found=str(value.type), kind=QuadrantsTypeError)
+    first = _shuffled(walker, value, walker.builder.index(0), _width(walker, None, node))
+    return _none(walker, walker.builder.emit("ne", value, first), "eq")
+
+
+def _none(walker: Walker, vote: Value, compare: str) -> Run:
+    """Whether no thread's vote holds ('eq'), or some thread's ('ne')."""
+    builder = walker.builder
+    return Run(builder.emit(compare, _votes(walker, vote), builder.constant(0, u64)))
+
+
+def _lanemask(low: int, high: int) -> Handler:
+    """Members from that of the thread (low 0), behind it (1) or the first (-1) to before it (0) or with it (1), or the last
+    (-1)."""
+
+    def handler(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
+        arguments.take(walker, node, ())
+        builder, width = walker.builder, walker.compilation.subgroup_size
+        member = builder.cast(_member(walker, width), u64)
+        one, all_ = builder.constant(1, u64), builder.constant((1 << width) - 1, u64)
+
+        def below(plus: int) -> Value:
+            bit = builder.emit("shl", one, builder.emit("add", member, builder.constant(plus, u64)))
+            return builder.emit("sub", bit, one)
+
+        until = all_ if high < 0 else below(high)
+        if low >= 0:
+            until = builder.emit("bit_and", until, builder.emit("bit_not", below(low)))
+        return _mask(walker, until)
+
+    return handler
+
+
+for _name, _low, _high in (("lt", -1, 0), ("le", -1, 1), ("eq", 0, 1), ("gt", 1, -1), ("ge", 0, -1)):
+    intrinsic(f"simt.subgroup.lanemask_{_name}")(_lanemask(_low, _high))
+
+
+# Sums and prefixes.
+
+
+def _combined(kind: str, by: str, names: tuple[str, ...]) -> Handler:
+    """Reductions and scans: of a subgroup, of a part of it (`log2_size`) or of the block (`block_dim`)."""
+
+    def handler(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
+        found = dict(zip(names, arguments.take(walker, node, names, defaults=int("dtype" in names))))
+        value = _settled(walker, found["value"], node)
+        attributes: dict[str, Any] = {"by": by, "width": 0}
+        if "block_dim" in names:
+            attributes["block_dim"] = static_int(walker, found["block_dim"], node)
+            if "dtype" in found and is_given(found["dtype"]):
+                value = walker.builder.cast(value, named_dtype(walker, found["dtype"], node))
+        else:
+            attributes["width"] = _width(walker, found.get("log2_size"), node)
+        _check_combined(walker, by, value, node)
+        if kind != "exclusive":
+            return Run(walker.builder.emit("team_reduce" if kind == "reduce" else "team_scan", value, **attributes))
+        return Run(_exclusive(walker, by, value, attributes))
+
+    return handler
+
+
+def _check_combined(walker: Walker, by: str, value: Value, node: ast.AST) -> None:
+    scalar = scalar_of(value.type)
+    if type(value.type) is not ScalarType or scalar is u1 or (by.startswith("bit_") and scalar.is_float):
+        expected = "an integer" if by.startswith("bit_") else "a number"
+        raise walker.error(
+            node, "threads combine numbers", found=str(value.type), expected=expected, kind=QuadrantsTypeError
+        )
+
+
+def _exclusive(walker: Walker, by: str, value: Value, attributes: dict[str, Any]) -> Value:
+    """What the members before a thread come to; the first gets what changes nothing."""
+    builder, width = walker.builder, attributes["width"]
+    identity = builder.constant(_identity(by, scalar_of(value.type)), value.type)
+    scanned = builder.emit("team_scan", value, **attributes)
+    member = _member(walker, width) if width else builder.emit("thread_index", of="block")
+    before = _shuffled(walker, scanned, builder.emit("sub", member, builder.index(1)), width)
+    return builder.emit("select", builder.emit("eq", member, builder.index(0)), identity, before)
+
+
+def _identity(by: str, scalar: ScalarType) -> float:
+    if by in ("min", "max"):
+        if scalar.is_float:
+            return float("inf") if by == "min" else float("-inf")
+        return scalar.maximum if by == "min" else scalar.minimum
+    return {"add": 0, "mul": 1, "bit_or": 0, "bit_xor": 0, "bit_and": -1 if scalar.is_signed else scalar.maximum}[by]
+
+
+for _name, _by in _COMBINERS.items():
+    for _kind, _publics in (
+        ("reduce", ("reduce_", "reduce_all_")),
+        ("inclusive", ("inclusive_",)),
+        ("exclusive", ("exclusive_",)),
+    ):
+        for _public in _publics:
+            intrinsic(f"simt.subgroup.{_public}{_name}")(_combined(_kind, _by, ("value",)))
+            intrinsic(f"simt.subgroup.{_public}{_name}_tiled")(_combined(_kind, _by, ("value", "log2_size")))
+            intrinsic(f"simt.block.{_public}{_name}")(_combined(_kind, _by, ("value", "block_dim", "dtype")))

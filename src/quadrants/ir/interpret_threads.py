@@ -1,0 +1,241 @@
+"""Block loops, as the interpreter runs them: the threads of a block in turn, each up to the next meeting.
+
+Each is a thread of Python's of which one runs at a time. Where threads of a block come to different meetings, or some are
+done while others wait, the run fails.
+"""
+
+# pyright: basic
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from quadrants.errors import QuadrantsAssertionError
+from quadrants.ir.nodes import Op, Value
+from quadrants.ir.threads import block_size
+from quadrants.ir.types import scalar_of
+from quadrants.recursion import deep_recursion
+
+__all__ = ["THREAD_STEPS", "block_loop", "is_within_block"]
+
+Environment = dict[Value, Any]
+_current = threading.local()
+
+
+class _Abandoned(BaseException):
+    """Ends a thread whose block has failed."""
+
+
+class _Member:
+    """A thread of a block: `position` in it, `at` the meeting that it has come to (None: it is done), with `value`."""
+
+    def __init__(self, team: _Team, position: int, number: int) -> None:
+        self.team = team
+        self.position = position
+        self.number = number
+        self.turn = threading.Semaphore(0)
+        self.at: Op | None = None
+        self.value: Any = None
+        self.error: BaseException | None = None
+
+    def meet(self, op: Op, value: Any) -> dict[int, Any]:
+        """Waits for the others of the block; what each has brought, by position."""
+        self.at, self.value = op, value
+        self.team.turn.release()
+        self.turn.acquire()
+        if self.team.failed:
+            raise _Abandoned
+        return self.team.brought
+
+
+class _Team:
+    """The threads of one block."""
+
+    def __init__(self) -> None:
+        self.turn = threading.Semaphore(0)
+        self.failed = False
+        self.brought: dict[int, Any] = {}
+        self.shared: dict[Op, Any] = {}
+
+    def run(self, tasks: list[Callable[[], None]], first: int) -> None:
+        members = [_Member(self, position, first + position) for position in range(len(tasks))]
+        threads = [threading.Thread(target=_live, args=pair, daemon=True) for pair in zip(members, tasks)]
+        for thread in threads:
+            thread.start()
+        left = members
+        try:
+            while left:
+                for member in left:
+                    member.turn.release()
+                    self.turn.acquire()
+                    if member.error is not None:
+                        raise member.error
+                left = self._met(left)
+        except BaseException:
+            self.failed = True
+            raise
+        finally:
+            for member in left:
+                member.turn.release()
+            for thread in threads:
+                thread.join()
+
+    def _met(self, members: list[_Member]) -> list[_Member]:
+        """The threads that go on, behind a meeting."""
+        places = {member.at for member in members}
+        if len(places) > 1:
+            error = QuadrantsAssertionError("threads of one block are at different meetings")
+            error.location = next(place.location for place in places if place is not None)
+            raise error
+        self.brought = {member.position: member.value for member in members}
+        return members if places != {None} else []
+
+
+def _live(member: _Member, task: Callable[[], None]) -> None:
+    member.turn.acquire()
+    _current.member = member
+    try:
+        if not member.team.failed:
+            with np.errstate(all="ignore"), deep_recursion():
+                task()
+    except _Abandoned:
+        pass
+    except BaseException as error:
+        member.error = error
+    member.at = None
+    member.team.turn.release()
+
+
+def is_within_block() -> bool:
+    return getattr(_current, "member", None) is not None
+
+
+def block_loop(program: Any, op: Op) -> Callable[[Environment], None]:
+    """A closure that runs a block loop."""
+    rank, size = op.attribute("rank"), block_size(op)
+    lows, highs = op.operands[:rank], op.operands[rank : 2 * rank]
+    arguments = op.regions[0].arguments
+    run_body = program.block(op.regions[0])
+
+    def run(env: Environment) -> None:
+        ranges = [range(int(env[low]), int(env[high])) for low, high in zip(lows, highs)]
+        iterations = itertools.product(*ranges)
+        first = 0
+        while part := list(itertools.islice(iterations, size)):
+            _Team().run([_task(run_body, env, arguments, counters) for counters in part], first)
+            first += len(part)
+
+    return run
+
+
+def _task(run_body: Any, env: Environment, arguments: list[Value], counters: tuple[int, ...]) -> Callable[[], None]:
+    own = {**env, **dict(zip(arguments, map(np.int64, counters)))}
+    return lambda: run_body(own)
+
+
+def _shared(program: Any, op: Op) -> Callable[[Environment], None]:
+    slot = program.special["slot"](program, op)
+
+    def run(env: Environment) -> None:
+        shared = _current.member.team.shared
+        if op not in shared:
+            slot(env)
+            shared[op] = env[op.results[0]]
+        env[op.results[0]] = shared[op]
+
+    return run
+
+
+def _thread_index(program: Any, op: Op) -> Callable[[Environment], None]:
+    result, in_block = op.results[0], op.attribute("of") == "block"
+
+    def run(env: Environment) -> None:
+        member = _current.member
+        env[result] = np.int64(member.position if in_block else member.number)
+
+    return run
+
+
+def _barrier(program: Any, op: Op) -> Callable[[Environment], None]:
+    def run(env: Environment) -> None:
+        _current.member.meet(op, None)
+
+    return run
+
+
+def _fence(program: Any, op: Op) -> Callable[[Environment], None]:
+    return lambda env: None
+
+
+def _team(op: Op, brought: dict[int, Any]) -> list[tuple[int, Any]]:
+    """What the members of the current thread's team have brought, in order."""
+    position, width = _current.member.position, op.attribute("width")
+    if not width:
+        return sorted(brought.items())
+    first = position - position % width
+    return [(place, brought[place]) for place in range(first, first + width) if place in brought]
+
+
+def _shuffle(program: Any, op: Op) -> Callable[[Environment], None]:
+    value, source, result, width = *op.operands, op.results[0], op.attribute("width")
+
+    def run(env: Environment) -> None:
+        member = _current.member
+        brought = member.meet(op, env[value])
+        at = int(env[source])
+        place = member.position - member.position % width + at if width else at
+        env[result] = brought[place] if 0 <= at < (width or at + 1) and place in brought else env[value]
+
+    return run
+
+
+def _ballot(program: Any, op: Op) -> Callable[[Environment], None]:
+    value, result, width = op.operands[0], op.results[0], op.attribute("width")
+
+    def run(env: Environment) -> None:
+        brought = _current.member.meet(op, bool(env[value]))
+        env[result] = np.uint64(sum(1 << place % width for place, vote in _team(op, brought) if vote))
+
+    return run
+
+
+def _team_reduce(program: Any, op: Op) -> Callable[[Environment], None]:
+    return _combining(program, op, lambda place, position: True)
+
+
+def _team_scan(program: Any, op: Op) -> Callable[[Environment], None]:
+    return _combining(program, op, lambda place, position: place <= position)
+
+
+def _combining(program: Any, op: Op, counts: Callable[[int, int], bool]) -> Callable[[Environment], None]:
+    value, result = op.operands[0], op.results[0]
+    combine = program.combiner(op.attribute("by"), scalar_of(value.type))
+
+    def run(env: Environment) -> None:
+        member = _current.member
+        values = [
+            brought for place, brought in _team(op, member.meet(op, env[value])) if counts(place, member.position)
+        ]
+        total = values[0]
+        for following in values[1:]:
+            total = combine(total, following)
+        env[result] = total
+
+    return run
+
+
+THREAD_STEPS: dict[str, Callable[[Any, Op], Callable[[Environment], None]]] = {
+    "shared": _shared,
+    "thread_index": _thread_index,
+    "barrier": _barrier,
+    "fence": _fence,
+    "shuffle": _shuffle,
+    "ballot": _ballot,
+    "team_reduce": _team_reduce,
+    "team_scan": _team_scan,
+}

@@ -1,0 +1,44 @@
+"""Block loops: loops whose iterations run as the threads of blocks.
+
+A `for` at a kernel's top level is a block loop where something in it, or in a function called there, is done by the threads
+of a block together. Its iterations, in row-major order, are cut into blocks of `block_dim` (of its `config`); the last
+block has as many threads as are left. Threads of a block that stand side by side, `width` at a time, are a team: a
+subgroup, a part of one, or (width 0) the whole block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from quadrants.ir.nodes import Block, Module, Op, walk
+
+__all__ = ["DEFAULT_BLOCK", "MEETINGS", "MOST_THREADS", "TEAM_OPS", "block_size", "team_ops", "uses_threads"]
+
+DEFAULT_BLOCK = 128
+MOST_THREADS = 1024
+MEETINGS = frozenset({"barrier", "shuffle", "ballot", "team_reduce", "team_scan"})
+"""What no thread gets beyond before the others have come to it."""
+TEAM_OPS = MEETINGS | {"shared", "thread_index", "fence"}
+
+
+def team_ops(block: Block, module: Module, within: frozenset[str] = frozenset()) -> Iterator[Op]:
+    """The operations on threads in a block, and those in functions that are called there."""
+    for op in walk(block):
+        if op.kind in TEAM_OPS:
+            yield op
+        elif op.kind == "call":
+            name: str = op.attributes["callee"]
+            if name not in within:
+                yield from team_ops(module.functions[name].body, module, within | {name})
+
+
+def uses_threads(block: Block, module: Module) -> bool:
+    """Whether the threads of a block do something together there."""
+    return next(team_ops(block, module), None) is not None
+
+
+def block_size(loop: Op) -> int:
+    """How many threads a block of a block loop has."""
+    config: dict[str, Any] = loop.attribute("config") or {}
+    return config.get("block_dim") or DEFAULT_BLOCK

@@ -1,0 +1,80 @@
+"""`qd.simt.block`: the threads of one block, and the memory that they share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from quadrants.lang.simt.declare import declared, family
+
+_COMBINE = ("add", "mul", "min", "max", "and", "or", "xor")
+
+
+@declared("block")
+def sync() -> None:
+    """Waits until all threads of the block are here; what they wrote is seen by all."""
+
+
+@declared("block")
+def sync_all_nonzero(predicate: Any) -> Any:
+    """`sync`; 1 if the predicate holds in all threads of the block, else 0."""
+
+
+@declared("block")
+def sync_any_nonzero(predicate: Any) -> Any:
+    """`sync`; 1 if the predicate holds in some thread of the block, else 0."""
+
+
+@declared("block")
+def sync_count_nonzero(predicate: Any) -> Any:
+    """`sync`; in how many threads of the block the predicate holds."""
+
+
+@declared("block")
+def mem_fence() -> None:
+    """What this thread wrote is seen by its block before what it writes from here on."""
+
+
+@declared("block")
+def thread_idx() -> Any:
+    """The thread's number in its block, from 0."""
+
+
+@declared("block")
+def global_thread_idx() -> Any:
+    """The thread's number among those of all blocks of the loop, from 0."""
+
+
+@declared("block")
+def SharedArray(shape: Any, dtype: Any) -> Any:
+    """Memory that the threads of a block share, undefined at first: sizes known at compile time, elements numbers, vectors
+    or matrices."""
+
+
+def _combining(value: Any, block_dim: int, dtype: Any = None) -> Any: ...
+
+
+_FAMILY = {
+    f"{kind}_{name}": text.format(name)
+    for name in _COMBINE
+    for kind, text in (
+        ("reduce", "The values of all threads of the block combined by {}, in their order; every thread gets it."),
+        ("reduce_all", "The values of all threads of the block combined by {}, in their order; every thread gets it."),
+        ("inclusive", "The values of the block's threads up to and with this one, combined by {}."),
+        (
+            "exclusive",
+            "The values of the block's threads before this one, combined by {}; what changes nothing in the first.",
+        ),
+    )
+}
+globals().update(family("block", _combining, _FAMILY))
+
+__all__ = [
+    "SharedArray",
+    "global_thread_idx",
+    "mem_fence",
+    "sync",
+    "sync_all_nonzero",
+    "sync_any_nonzero",
+    "sync_count_nonzero",
+    "thread_idx",
+]

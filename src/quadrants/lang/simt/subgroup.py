@@ -1,0 +1,160 @@
+"""`qd.simt.subgroup`: threads side by side, as many as `group_size` says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from quadrants.lang.simt.declare import declared, family
+
+_COMBINE = ("add", "mul", "min", "max", "and", "or", "xor")
+
+
+@declared("subgroup")
+def shuffle(value: Any, index: Any) -> Any:
+    """The value of the subgroup's member of that number; the thread's own where there is none."""
+
+
+@declared("subgroup")
+def shuffle_up(value: Any, offset: Any) -> Any:
+    """The value of the member `offset` before this one; the thread's own where there is none."""
+
+
+@declared("subgroup")
+def shuffle_down(value: Any, offset: Any) -> Any:
+    """The value of the member `offset` behind this one; the thread's own where there is none."""
+
+
+@declared("subgroup")
+def shuffle_xor(value: Any, mask: Any) -> Any:
+    """The value of the member whose number is this one's xor `mask`; the thread's own where there is none."""
+
+
+@declared("subgroup")
+def broadcast(value: Any, index: Any) -> Any:
+    """The value of one member, the same for all."""
+
+
+@declared("subgroup")
+def broadcast_first(value: Any) -> Any:
+    """The value of the first member."""
+
+
+@declared("subgroup")
+def invocation_id() -> Any:
+    """The thread's number in its subgroup, from 0."""
+
+
+@declared("subgroup")
+def group_size() -> int:
+    """How many threads a subgroup has, known at compile time."""
+    raise NotImplementedError
+
+
+@declared("subgroup")
+def log2_group_size() -> int:
+    """The logarithm of `group_size` to base 2."""
+    raise NotImplementedError
+
+
+@declared("subgroup")
+def elect() -> Any:
+    """Whether this is the first member."""
+
+
+@declared("subgroup")
+def sync() -> None:
+    """Waits until all members are here; what they wrote is seen by all."""
+
+
+@declared("subgroup")
+def mem_fence() -> None:
+    """What this thread wrote is seen by its subgroup before what it writes from here on."""
+
+
+@declared("subgroup")
+def ballot(predicate: Any) -> Any:
+    """A bit for each member, set where the predicate holds: u32, or u64 for subgroups of 64."""
+
+
+@declared("subgroup")
+def any_true(predicate: Any) -> Any:
+    """Whether the predicate holds in some member."""
+
+
+@declared("subgroup")
+def all_true(predicate: Any) -> Any:
+    """Whether the predicate holds in all members."""
+
+
+@declared("subgroup")
+def all_equal(value: Any) -> Any:
+    """Whether the value is the same in all members."""
+
+
+@declared("subgroup")
+def lanemask_lt() -> Any:
+    """The bits of the members before this one."""
+
+
+@declared("subgroup")
+def lanemask_le() -> Any:
+    """The bits of the members up to and with this one."""
+
+
+@declared("subgroup")
+def lanemask_eq() -> Any:
+    """The bit of this member."""
+
+
+@declared("subgroup")
+def lanemask_gt() -> Any:
+    """The bits of the members behind this one."""
+
+
+@declared("subgroup")
+def lanemask_ge() -> Any:
+    """The bits of this member and those behind it."""
+
+
+def _combining(value: Any) -> Any: ...
+
+
+def _combining_tiled(value: Any, log2_size: int) -> Any: ...
+
+
+_TEXTS = (
+    ("reduce", "The values of all members combined by {}, in their order; every member gets it."),
+    ("reduce_all", "The values of all members combined by {}, in their order; every member gets it."),
+    ("inclusive", "The values of the members up to and with this one, combined by {}."),
+    ("exclusive", "The values of the members before this one, combined by {}; what changes nothing in the first."),
+)
+_FAMILY = {f"{kind}_{name}": text.format(name) for name in _COMBINE for kind, text in _TEXTS}
+_TILED = {
+    f"{name}_tiled": f"{text} Of parts of the subgroup, 2 ** log2_size members each." for name, text in _FAMILY.items()
+}
+globals().update(family("subgroup", _combining, _FAMILY))
+globals().update(family("subgroup", _combining_tiled, _TILED))
+
+__all__ = [
+    "all_equal",
+    "all_true",
+    "any_true",
+    "ballot",
+    "broadcast",
+    "broadcast_first",
+    "elect",
+    "group_size",
+    "invocation_id",
+    "lanemask_eq",
+    "lanemask_ge",
+    "lanemask_gt",
+    "lanemask_le",
+    "lanemask_lt",
+    "log2_group_size",
+    "mem_fence",
+    "shuffle",
+    "shuffle_down",
+    "shuffle_up",
+    "shuffle_xor",
+    "sync",
+]

@@ -1,0 +1,230 @@
+"""Block loops become plain loops: a parallel one over the blocks, and in it loops over the threads of a block, one for each
+stretch between two meetings (`ir/threads.py`, `thread_stretches.py`).
+
+Functions whose threads meet stand in the kernel before that. What is left is plain IR, which every target runs without
+knowing of threads. Refused, with the line: meetings that not all threads of a block come to, and operations on threads
+outside of the loops at a kernel's top level.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from quadrants.errors import QuadrantsSyntaxError
+from quadrants.ir.builder import Builder
+from quadrants.ir.nodes import Block, Module, Op, Value, walk
+from quadrants.ir.threads import MOST_THREADS, block_size, team_ops, uses_threads
+from quadrants.passes import join_returns
+from quadrants.passes.clone import clone_ops
+from quadrants.passes.context import PassContext
+from quadrants.passes.fold import number_of
+from quadrants.passes.nest import counters, highs, lows
+from quadrants.passes.places import shown
+from quadrants.passes.structure import callee_of, returns
+from quadrants.passes.thread_stretches import Stretches
+
+__all__ = ["run"]
+
+_DIVISIONS = {"floordiv": "floordiv", "truncdiv": "floordiv", "mod": "mod", "truncmod": "mod"}
+
+
+def run(module: Module, context: PassContext) -> None:
+    """Takes the kernel's block loops apart; stage `kernel`."""
+    kernel = module.kernel
+    threaded = {name for name, function in module.functions.items() if uses_threads(function.body, module)}
+    if not threaded:
+        return
+    _Splicer(module, threaded).block(kernel.body, {}, ())
+    for name in threaded - {kernel.name}:
+        del module.functions[name]
+    ops: list[Op] = []
+    for op in kernel.body.ops:
+        if op.kind == "for" and uses_threads(op.regions[0], module):
+            ops += _by_blocks(op)
+            context.count("block loops")
+        else:
+            ops.append(op)
+    kernel.body.ops = ops
+    for op in team_ops(kernel.body, module):
+        raise QuadrantsSyntaxError.at(
+            shown(op.location),
+            f"{op.kind} is for loops at a kernel's top level, whose iterations are the threads of blocks",
+            hint="put it into a loop: `for i in range(n): …`",
+        )
+
+
+class _Splicer:
+    """Puts functions whose threads meet in the place of their calls."""
+
+    def __init__(self, module: Module, threaded: set[str]) -> None:
+        self.functions = module.functions
+        self.threaded = threaded
+
+    def block(self, block: Block, replaced: dict[Value, Value], path: tuple[str, ...]) -> None:
+        block.ops = self._spliced(block.ops, replaced, path)
+
+    def _spliced(self, ops: list[Op], replaced: dict[Value, Value], path: tuple[str, ...]) -> list[Op]:
+        out: list[Op] = []
+        for op in ops:
+            op.operands = tuple([replaced.get(operand, operand) for operand in op.operands])
+            if op.kind == "call" and callee_of(op) in self.threaded:
+                out += self._body(op, replaced, path)
+                continue
+            for region in op.regions:
+                self.block(region, replaced, path)
+            out.append(op)
+        return out
+
+    def _body(self, call: Op, replaced: dict[Value, Value], path: tuple[str, ...]) -> list[Op]:
+        name = callee_of(call)
+        if name in path:
+            raise QuadrantsSyntaxError.at(shown(call.location), "a function whose threads meet cannot call itself")
+        callee = self.functions[name]
+        join_returns.join(callee)
+        copied = clone_ops(callee.body.ops, dict(zip(callee.parameters, call.operands)))
+        inner = self._spliced(copied, replaced, (*path, name))
+        replaced.update(zip(call.results, inner[-1].operands))
+        return inner[:-1]
+
+
+def _by_blocks(loop: Op) -> list[Op]:
+    """The code of a block loop: sizes, and the loop over the blocks."""
+    size = block_size(loop)
+    _check_loop(loop, size)
+    for op in walk(loop.regions[0]):
+        if op.attribute("block_dim", size) != size:
+            raise QuadrantsSyntaxError.at(
+                shown(op.location),
+                f"the block has {size} threads, not {op.attributes['block_dim']}",
+                hint="qd.loop_config(block_dim=…) in front of the loop says how many",
+            )
+    outside = Block()
+    builder = Builder(outside, loop.location)
+    zero = builder.index(0)
+    starts = list(lows(loop))
+    counts = [builder.max(builder.sub(high, low), zero) for low, high in zip(starts, highs(loop))]
+    total = counts[0]
+    for count in counts[1:]:
+        total = builder.mul(total, count)
+    blocks = builder.floordiv(builder.add(total, builder.index(size - 1)), builder.index(size))
+    body = Block()
+    number = body.add_argument(blocks.type, "block")
+    inside = Builder(body, loop.location)
+    first = inside.mul(number, inside.index(size))
+    width = inside.min(inside.index(size), inside.sub(total, first))
+    region = Block()
+    thread = region.add_argument(blocks.type, "thread")
+    places = _Places(Builder(region, loop.location), number, thread, first, size)
+    known = dict(zip(counters(loop), places.counters(starts, counts)))
+    places.name(clone_ops(loop.regions[0].ops, known), region)
+    Stretches(body, region, thread, width, size, loop.location).run()
+    config: dict[str, Any] = dict(loop.attribute("config") or {})
+    if config.get("serialize") is None:
+        config["serialize"] = False
+    outer = Op("for", (zero, blocks), (), {"rank": 1, "config": config}, (body,), loop.location)
+    return [*outside.ops, outer]
+
+
+def _check_loop(loop: Op, size: int) -> None:
+    place = shown(loop.location)
+    if size > MOST_THREADS:
+        raise QuadrantsSyntaxError.at(
+            place, f"a block has at most {MOST_THREADS} threads", found=f"block_dim={size} in qd.loop_config"
+        )
+    if loop.results:
+        names = ", ".join([f"`{value.name}`" for value in loop.regions[0].arguments[loop.attribute("rank") :]])
+        raise QuadrantsSyntaxError.at(
+            place,
+            f"the threads of blocks carry no values on: {names}",
+            hint="add up within the block (qd.simt.block.reduce_add), then with qd.atomic_add",
+        )
+    if returns(loop.regions[0]):
+        raise QuadrantsSyntaxError.at(place, "the threads of blocks cannot return from the kernel")
+
+
+class _Places:
+    """What the threads' numbers are: in the block, of all, and as counters of the user's loop. The number of all, divided by
+    a multiple of the block's size, is the same for all threads of a block: that the analysis of control flow sees."""
+
+    def __init__(self, builder: Builder, number: Value, thread: Value, first: Value, size: int) -> None:
+        self.builder = builder
+        self.number = number
+        self.thread = thread
+        self.size = size
+        self.flat = builder.add(first, thread)
+        self.numbers = {self.flat}
+
+    def counters(self, starts: list[Value], counts: list[Value]) -> list[Value]:
+        builder, rest = self.builder, self.flat
+        found: list[Value] = []
+        for axis in range(len(starts) - 1, 0, -1):
+            found.insert(0, self._divided("mod", rest, counts[axis]) or builder.mod(rest, counts[axis]))
+            rest = self._divided("floordiv", rest, counts[axis]) or builder.floordiv(rest, counts[axis])
+        found.insert(0, rest)
+        counters = [builder.add(start, at) for start, at in zip(starts, found)]
+        if len(starts) == 1 and _constant(starts[0]) == 0:
+            self.numbers.add(counters[0])
+        return counters
+
+    def name(self, ops: list[Op], into: Block) -> None:
+        """Appends operations to a block, with the threads' numbers for what stands for them."""
+        replaced: dict[Value, Value] = {}
+        self._block(ops, into, replaced)
+
+    def _block(self, ops: list[Op], into: Block, replaced: dict[Value, Value]) -> None:
+        for op in ops:
+            op.operands = tuple([replaced.get(operand, operand) for operand in op.operands])
+            found = self._named(op, into)
+            if found is not None:
+                replaced[op.results[0]] = found
+                continue
+            for region in op.regions:
+                inner, region.ops = region.ops, []
+                self._block(inner, region, replaced)
+            into.ops.append(op)
+
+    def _named(self, op: Op, block: Block) -> Value | None:
+        if op.kind == "thread_index":
+            return self.thread if op.attributes["of"] == "block" else self.flat
+        if op.kind not in _DIVISIONS or op.operands[0].type.scalar.is_float:
+            return None
+        self.builder.block = block
+        return self._divided(_DIVISIONS[op.kind], *op.operands)
+
+    def _divided(self, kind: str, number: Value, divisor: Value) -> Value | None:
+        by = _constant(divisor)
+        if by is None or by <= 0 or by % self.size or _uncast(number) not in self.numbers:
+            return None
+        builder, blocks = self.builder, by // self.size
+        if kind == "floordiv":
+            found = self.number if blocks == 1 else builder.floordiv(self.number, builder.index(blocks))
+        elif blocks == 1:
+            found = self.thread
+        else:
+            before = builder.mul(builder.mod(self.number, builder.index(blocks)), builder.index(self.size))
+            found = builder.add(before, self.thread)
+        return builder.cast(found, number.type)
+
+
+def _uncast(value: Value) -> Value:
+    """An integer before it was cast to others."""
+    owner = value.owner
+    while type(owner) is Op and owner.kind == "cast" and owner.operands[0].type.scalar.is_integer:
+        value = owner.operands[0]
+        owner = value.owner
+    return value
+
+
+def _constant(value: Value) -> int | None:
+    """The integer that sizes of loops come to, where it is known."""
+    found = number_of(value)
+    if found is not None:
+        return found if isinstance(found, int) else None
+    owner = value.owner
+    if type(owner) is not Op or owner.kind not in ("sub", "max", "cast"):
+        return None
+    parts = [_constant(operand) for operand in owner.operands]
+    known = [part for part in parts if part is not None]
+    if len(known) < len(parts):
+        return None
+    return known[0] - known[1] if owner.kind == "sub" else max(known)

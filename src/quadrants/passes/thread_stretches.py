@@ -1,0 +1,598 @@
+"""The body of a block's threads as code of the block: loops over the threads for the stretches between meetings.
+
+A stretch is a row of operations that no thread waits within. What a later stretch needs of an earlier one is computed
+again where that is a little arithmetic; else it goes through scratch, private memory of the block: an element a thread, or
+one for all where the value is the same in all threads. Control flow around meetings is the same for all threads of a block
+(refused otherwise), so it becomes control flow around stretches; what it carries and yields lies in scratch.
+
+Laws: scratch of a value is written by its definition alone, and read in other stretches only, at their start. What differs
+between threads and is carried or yielded lies in an element a thread, which is read before it is written; what is the same
+is carried and yielded by the block. What a thread brings to a meeting has scratch of its own, written in the stretch before, read
+behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from quadrants.errors import QuadrantsSyntaxError, QuadrantsUnsupportedError
+from quadrants.ir.builder import Builder
+from quadrants.ir.nodes import Block, Location, Op, Value, walk
+from quadrants.ir.ops import OPS
+from quadrants.ir.threads import MEETINGS, TEAM_OPS
+from quadrants.ir.types import ArrayType, MatrixType, Type, i64, matrix_type, scalar_of, shape_of, u64
+from quadrants.passes.memory import ARRAY_POSITION
+from quadrants.passes.nest import highs, inits, lows
+from quadrants.passes.places import shown
+from quadrants.passes.structure import loop_jumps
+from quadrants.passes.uniformity import Uniformity
+
+__all__ = ["Stretches"]
+
+_LITTLE = 24.0
+"""Arithmetic of at most so many nanoseconds is done again rather than kept."""
+_MOST_SCRATCH = 8 << 20
+_JUMPS = ("break", "continue")
+
+
+class _Scratch:
+    """Where values of all threads of a block lie; `each`: an element a thread."""
+
+    __slots__ = ("each", "slot")
+
+    def __init__(self, slot: Value, each: bool) -> None:
+        self.slot = slot
+        self.each = each
+
+
+class _Stretch:
+    """A loop over the threads: `loads` come first, then `ops`; `known`: what stands there for values from elsewhere."""
+
+    __slots__ = ("block", "known", "loads", "op", "thread")
+
+    def __init__(self, op: Op) -> None:
+        self.op = op
+        self.block = op.regions[0]
+        self.thread = self.block.arguments[0]
+        self.loads = 0
+        self.known: dict[Value, Value] = {}
+
+
+class _Frame:
+    """Control flow around the stretch at hand: 'thread', 'loop' or 'if', and where what it hands on goes: to scratch, or
+    (None), as it is the same in all threads, with the control flow."""
+
+    __slots__ = ("kind", "targets")
+
+    def __init__(self, kind: str, targets: list[_Scratch | None]) -> None:
+        self.kind = kind
+        self.targets = targets
+
+
+class Stretches:
+    """Appends to `body`, code of one block, what `region` is for each of `width` threads, at most `size`."""
+
+    def __init__(
+        self, body: Block, region: Block, thread: Value, width: Value, size: int, location: Location | None
+    ) -> None:
+        self.outer = body
+        self.level = body
+        self.region = region
+        self.thread = thread
+        self.width = width
+        self.size = size
+        self.location = location
+        self.uniform = _uniformity(region, thread, location)
+        self.slots: list[Op] = []
+        self.bytes = 0
+        self.stretch: _Stretch | None = None
+        self.home: dict[Value, _Stretch | None] = {thread: None}
+        self.scratch: dict[Value, _Scratch] = {}
+        self.memory: dict[Value, _Scratch] = {}
+        self.costs: dict[Value, float | None] = {thread: 0.0}
+        self.frames = [_Frame("thread", [])]
+        self.operands: dict[Op, tuple[Value, ...]] = {}
+
+    def run(self) -> None:
+        self.ops(self.region.ops, False)
+        self.finish(self.region.ops[-1], last=True)
+        self.outer.ops[:0] = self.slots
+        self.outer.ops.append(Op("yield", location=self.location))
+        if self.bytes > _MOST_SCRATCH:
+            raise QuadrantsUnsupportedError.at(
+                shown(self.location),
+                "a block of this loop needs too much memory",
+                found=f"{self.bytes} bytes for {self.size} threads",
+                expected=f"at most {_MOST_SCRATCH}",
+                hint="a smaller block_dim, or smaller shared arrays",
+            )
+
+    # Operations in order.
+
+    def ops(self, ops: list[Op], meets_later: bool) -> None:
+        """All operations of a block but its terminator; `meets_later`: threads meet behind the block."""
+        later = [False] * len(ops)
+        for position in range(len(ops) - 2, -1, -1):
+            later[position] = later[position + 1] or _meets(ops[position + 1])
+        for position, op in enumerate(ops[:-1]):
+            if op.kind in TEAM_OPS:
+                _TEAM[op.kind](self, op)
+            elif op.regions and self.is_taken_apart(op, meets_later or later[position]):
+                _APART[op.kind](self, op, meets_later or later[position])
+            elif op.kind == "slot":
+                self.memory[op.results[0]] = self.slot(op.attributes["type"], True)
+            else:
+                self.add(op)
+
+    def is_taken_apart(self, op: Op, meets_later: bool) -> bool:
+        """Whether threads meet within an operation, or leave it for where others wait for them."""
+        jumps = _leaving(op)
+        if not _meets(op) and not jumps:
+            return False
+        alone = self.frames[-1].kind == "thread" and not meets_later
+        if not _meets(op) and alone:
+            return False
+        self.check_together(op, jumps)
+        return True
+
+    def check_together(self, op: Op, jumps: list[Op]) -> None:
+        """QuadrantsSyntaxError where threads part on the way to a meeting."""
+        if op.kind == "if":
+            parts = op.operands[0] in self.uniform.varying
+        elif op.kind == "for":
+            parts = any(value in self.uniform.varying for value in (*lows(op), *highs(op)))
+        else:
+            parts = op.regions[0].ops[-1].operands[0] in self.uniform.varying
+        if not parts:
+            return
+        meeting = next((inner for region in op.regions for inner in walk(region) if inner.kind in MEETINGS), None)
+        what = "loop" if op.kind != "if" else "condition"
+        place, around = shown((meeting or jumps[0]).location), shown(op.location)
+        raise QuadrantsSyntaxError.at(
+            place,
+            f"not all threads of a block come here: the {what} around it differs between them"
+            if meeting is not None
+            else "some threads of a block would leave here while others wait for them at a barrier",
+            notes=[(around, f"the {what}")] if around is not None else (),
+            hint="make the condition the same for all threads of a block, or move the barrier out of it: all threads can "
+            "come to it, and do their work under the condition before and behind",
+        )
+
+    def add(self, op: Op) -> None:
+        """An operation of the stretch at hand."""
+        stretch = self.open(op.location)
+        self.operands[op] = op.operands
+        self.rewrite(op, stretch)
+        stretch.block.ops.append(op)
+        for result in op.results:
+            self.home[result] = stretch
+
+    def rewrite(self, op: Op, stretch: _Stretch) -> None:
+        """What an operation takes from other stretches, from its own."""
+        position = ARRAY_POSITION.get(op.kind)
+        if position is not None and op.operands[position] in self.memory:
+            scratch = self.memory[op.operands[position]]
+            place = self.place(scratch, stretch)
+            before, indices = op.operands[:position], op.operands[position + 1 :]
+            op.operands = (
+                *[self.use(operand, stretch) for operand in before],
+                scratch.slot,
+                *place,
+                *[self.use(operand, stretch) for operand in indices],
+            )
+        else:
+            op.operands = tuple([self.use(operand, stretch, op) for operand in op.operands])
+        for region in op.regions:
+            for inner in region.ops:
+                self.rewrite(inner, stretch)
+
+    # Values.
+
+    def use(self, value: Value, stretch: _Stretch, user: Op | None = None) -> Value:
+        """What stands for a value in a stretch."""
+        if value not in self.home:
+            return self.used_memory(value, user) if type(value.type) is ArrayType else value
+        if value is self.thread:
+            return stretch.thread
+        if self.home[value] is stretch:
+            return value
+        found = stretch.known.get(value)
+        if found is None:
+            found = self.again(value, stretch) if self.cost(value) is not None else self.loaded(value, stretch)
+            stretch.known[value] = found
+        return found
+
+    def used_memory(self, value: Value, user: Op | None) -> Value:
+        scratch = self.memory.get(value)
+        if scratch is None:
+            return value
+        if scratch.each:
+            raise QuadrantsUnsupportedError.at(
+                shown(user.location if user is not None else self.location),
+                "a local vector or matrix that is indexed at run time cannot be passed on where threads of a block meet",
+                hint="write the function's code here, or use a shared array",
+            )
+        return scratch.slot
+
+    def cost(self, value: Value) -> float | None:
+        """What computing a value again costs, from what is the same everywhere in the block; None: it is kept."""
+        if value not in self.home:
+            return 0.0
+        if value not in self.costs:
+            owner, found = value.owner, None
+            if type(owner) is Op and OPS[owner.kind].effects == "pure" and type(value.type) is not MatrixType:
+                parts = [self.cost(operand) for operand in self.operands[owner] if type(operand.type) is not ArrayType]
+                known = [part for part in parts if part is not None]
+                total = OPS[owner.kind].cost + sum(known)
+                found = total if len(known) == len(parts) and total <= _LITTLE else None
+            self.costs[value] = found
+        return self.costs[value]
+
+    def again(self, value: Value, stretch: _Stretch) -> Value:
+        """A value computed once more."""
+        owner = value.owner
+        assert type(owner) is Op
+        operands = tuple([self.use(operand, stretch, owner) for operand in self.operands[owner]])
+        copy = Op(owner.kind, operands, (value.type,), dict(owner.attributes), (), owner.location)
+        stretch.block.ops.append(copy)
+        return copy.results[0]
+
+    def loaded(self, value: Value, stretch: _Stretch) -> Value:
+        scratch = self.kept(value)
+        op = Op("load", (scratch.slot, *self.place(scratch, stretch)), (value.type,), location=self.location)
+        stretch.block.ops.insert(stretch.loads, op)
+        stretch.loads += 1
+        return op.results[0]
+
+    def kept(self, value: Value) -> _Scratch:
+        """The scratch of a value, written where it is defined."""
+        found = self.scratch.get(value)
+        if found is None:
+            home = self.home[value]
+            assert home is not None
+            found = self.scratch[value] = self.slot(value.type, value in self.uniform.varying)
+            owner = value.owner
+            assert type(owner) is Op
+            store = Op("store", (value, found.slot, *self.place(found, home)), location=owner.location)
+            home.block.ops.insert(home.block.ops.index(owner) + 1, store)
+        return found
+
+    def slot(self, type_: Type, each: bool) -> _Scratch:
+        shape = shape_of(type_)
+        whole = matrix_type(scalar_of(type_), (self.size, *shape)) if each else type_
+        builder = Builder(Block(), self.location)
+        slot = builder.slot(type=whole)
+        self.slots += builder.block.ops
+        count = whole.count if type(whole) is MatrixType else 1
+        self.bytes += count * scalar_of(type_).bytes
+        return _Scratch(slot, each)
+
+    def place(self, scratch: _Scratch, stretch: _Stretch) -> tuple[Value, ...]:
+        return (stretch.thread,) if scratch.each else ()
+
+    def in_block(self, value: Value) -> Value:
+        """A value that is the same in all threads, for the code of the block."""
+        if value not in self.home:
+            return value
+        owner = value.owner
+        if type(owner) is Op and self.cost(value) is not None:
+            op = Op(owner.kind, tuple(map(self.in_block, self.operands[owner])), (value.type,), dict(owner.attributes))
+        else:
+            op = Op("load", (self.kept(value).slot,), (value.type,))
+        op.location = self.location
+        self.level.ops.append(op)
+        return op.results[0]
+
+    # Stretches.
+
+    def open(self, location: Location | None = None) -> _Stretch:
+        """The stretch at hand, a new one if there is none."""
+        if self.stretch is None:
+            builder = Builder(self.level, location or self.location)
+            region = Block()
+            region.add_argument(i64, "thread")
+            op = builder.op("for", builder.index(0), self.width, regions=(region,), rank=1)
+            self.stretch = _Stretch(op)
+        return self.stretch
+
+    def close(self) -> None:
+        if self.stretch is not None:
+            self.stretch.block.ops.append(Op("yield", location=self.location))
+            self.stretch = None
+
+    def put(self, value: Value, scratch: _Scratch) -> None:
+        """Writes a value to scratch, at the end of a stretch."""
+        stretch = self.open()
+        stored = self.use(value, stretch)
+        stretch.block.ops.append(
+            Op("store", (stored, scratch.slot, *self.place(scratch, stretch)), location=self.location)
+        )
+
+    def finish(self, end: Op, last: bool = False) -> None:
+        """The end of a block: what it hands on goes to scratch, and the code of the block goes the same way."""
+        frame = self.frames[-1]
+        if end.kind in _JUMPS:
+            frame = next(frame for frame in reversed(self.frames) if frame.kind != "if")
+        for value, target in zip(end.operands, frame.targets):
+            if target is not None:
+                self.put(value, target)
+        self.close()
+        if not last:
+            together = [value for value, target in zip(end.operands, frame.targets) if target is None]
+            self.level.ops.append(Op(end.kind, tuple(map(self.in_block, together)), location=end.location))
+
+    # Control flow around meetings.
+
+    def inside(self, block: Block, ops: list[Op], frame: _Frame, meets_later: bool) -> None:
+        """Fills a block of the block's code."""
+        level, self.level = self.level, block
+        self.frames.append(frame)
+        self.ops(ops, meets_later)
+        self.finish(ops[-1])
+        self.frames.pop()
+        self.level = level
+
+    def keep_in(self, value: Value, scratch: _Scratch) -> None:
+        self.home[value] = None
+        self.costs[value] = None
+        self.scratch[value] = scratch
+
+    def given_on(self, values: list[Value]) -> list[_Scratch | None]:
+        """Where each of some values goes that control flow hands on, under several names."""
+        found: list[_Scratch | None] = []
+        for value in values:
+            scratch = self.slot(value.type, True) if value in self.uniform.varying else None
+            if scratch is not None:
+                self.keep_in(value, scratch)
+            found.append(scratch)
+        return found
+
+    def emit(
+        self, op: Op, operands: tuple[Value, ...], regions: tuple[Block, ...], targets: list[_Scratch | None]
+    ) -> None:
+        """Appends control flow of the block's; what it hands on in all threads alike are its results."""
+        made = Op(op.kind, operands, (), None, regions, op.location)
+        made.results = [value for value, target in zip(op.results, targets) if target is None]
+        for value in made.results:
+            value.owner = made
+        if op.kind == "if":
+            made.attributes = {"types": tuple([value.type for value in made.results])}
+        elif op.kind == "for":
+            made.attributes = {"rank": op.attributes["rank"]}
+        self.level.ops.append(made)
+
+    def branch(self, op: Op, meets_later: bool) -> None:
+        self.close()
+        condition = self.in_block(op.operands[0])
+        targets = self.given_on(op.results)
+        regions = Block(), Block()
+        for region, own in zip(op.regions, regions):
+            self.inside(own, region.ops, _Frame("if", targets), meets_later)
+        self.emit(op, (condition,), regions, targets)
+
+    def loop(self, op: Op, meets_later: bool) -> None:
+        rank: int = op.attribute("rank")
+        targets, together = self.carried(op, inits(op), [op.regions[0].arguments[rank:]])
+        bounds = tuple(map(self.in_block, op.operands[: 2 * rank]))
+        body = _taking([*op.regions[0].arguments[:rank], *_alike(op.regions[0].arguments[rank:], targets)])
+        self.inside(body, op.regions[0].ops, _Frame("loop", targets), True)
+        self.emit(op, (*bounds, *together), (body,), targets)
+
+    def while_(self, op: Op, meets_later: bool) -> None:
+        arguments = [region.arguments for region in op.regions]
+        targets, together = self.carried(op, op.operands, arguments)
+        test, body = [_taking(_alike(own, targets)) for own in arguments]
+        level, self.level = self.level, test
+        ops = op.regions[0].ops
+        self.ops(ops, True)
+        self.close()
+        test.ops.append(Op("yield", (self.in_block(ops[-1].operands[0]),), location=op.location))
+        self.level = level
+        self.inside(body, op.regions[1].ops, _Frame("loop", targets), True)
+        self.emit(op, together, (test, body), targets)
+
+    def carried(
+        self, op: Op, starts: tuple[Value, ...], arguments: list[list[Value]]
+    ) -> tuple[list[_Scratch | None], tuple[Value, ...]]:
+        """Where what a loop carries goes, with what it starts from there, and the starts of the rest."""
+        targets: list[_Scratch | None] = []
+        for position, (start, result) in enumerate(zip(starts, op.results)):
+            names = [result, *[group[position] for group in arguments]]
+            scratch = None
+            if any(value in self.uniform.varying for value in names):
+                scratch = self.slot(result.type, True)
+                for value in names:
+                    self.keep_in(value, scratch)
+                self.put(start, scratch)
+            targets.append(scratch)
+        self.close()
+        return targets, tuple(map(self.in_block, _alike(starts, targets)))
+
+    # What the threads do together.
+
+    def shared(self, op: Op) -> None:
+        self.memory[op.results[0]] = self.slot(op.attributes["type"], False)
+
+    def barrier(self, op: Op) -> None:
+        self.close()
+
+    def fence(self, op: Op) -> None:
+        """The threads of a block run in turn: each sees what the others wrote. Law: no fence is for the grid."""
+        if op.attributes["scope"] == "grid":
+            raise QuadrantsUnsupportedError.at(
+                shown(op.location),
+                "blocks do not wait for one another's memory on this target",
+                hint="put the parts into loops of their own: what one loop wrote is seen in the next",
+            )
+
+    def brought(self, op: Op) -> _Scratch:
+        """What each thread brings to a meeting."""
+        scratch = self.slot(op.operands[0].type, True)
+        self.put(op.operands[0], scratch)
+        self.close()
+        return scratch
+
+    def shuffle(self, op: Op) -> None:
+        scratch, width = self.brought(op), op.attributes["width"]
+        stretch = self.open(op.location)
+        source = self.use(op.operands[1], stretch)
+        builder = Builder(stretch.block, op.location)
+        thread, place, zero = stretch.thread, source, builder.index(0)
+        there = builder.bit_and(builder.ge(source, zero), builder.lt(source, builder.index(width or self.size)))
+        if width:
+            place = builder.add(builder.sub(thread, builder.mod(thread, builder.index(width))), source)
+        there = builder.bit_and(there, builder.lt(place, self.width))
+        found = builder.load(scratch.slot, builder.select(there, place, thread))
+        self.define(op.results[0], found, stretch)
+
+    def define(self, value: Value, found: Value, stretch: _Stretch) -> None:
+        """`found` is what the value is."""
+        self.home[value] = stretch
+        self.costs[value] = None  # what others brought is not there again
+        value.owner = found.owner
+        assert type(found.owner) is Op
+        found.owner.results = [value]
+
+    def ballot(self, op: Op) -> None:
+        scratch = self.brought(op)
+
+        def votes(builder: Builder, low: Value, high: Value) -> Value:
+            def vote(inside: Builder, thread: Value, before: Value) -> Value:
+                bit = inside.shl(inside.constant(1, u64), inside.cast(inside.sub(thread, low), u64))
+                counted = inside.select(inside.load(scratch.slot, thread), bit, inside.constant(0, u64))
+                return inside.bit_or(before, counted)
+
+            return _fold(builder, low, high, builder.constant(0, u64), vote)
+
+        self.given(op, votes)
+
+    def reduce(self, op: Op) -> None:
+        scratch, by = self.brought(op), op.attributes["by"]
+
+        def total(builder: Builder, low: Value, high: Value) -> Value:
+            def step(inside: Builder, thread: Value, before: Value) -> Value:
+                return inside.emit(by, before, inside.load(scratch.slot, thread))
+
+            start = builder.load(scratch.slot, low)
+            return _fold(builder, builder.add(low, builder.index(1)), high, start, step)
+
+        self.given(op, total)
+
+    def scan(self, op: Op) -> None:
+        scratch, by = self.brought(op), op.attributes["by"]
+        result = self.result(op)
+
+        def sums(builder: Builder, low: Value, high: Value) -> None:
+            def step(inside: Builder, thread: Value, before: Value) -> Value:
+                found = inside.emit(by, before, inside.load(scratch.slot, thread))
+                inside.op("store", found, result.slot, thread)
+                return found
+
+            start = builder.load(scratch.slot, low)
+            builder.op("store", start, result.slot, low)
+            _fold(builder, builder.add(low, builder.index(1)), high, start, step)
+
+        self.teams(op, sums)
+
+    def result(self, op: Op) -> _Scratch:
+        """Where a meeting's result lies."""
+        value = op.results[0]
+        scratch = self.slot(value.type, value in self.uniform.varying)
+        self.keep_in(value, scratch)
+        return scratch
+
+    def given(self, op: Op, compute: Callable[[Builder, Value, Value], Value]) -> None:
+        """Each member of a team gets what is computed for the team."""
+        result = self.result(op)
+
+        def team(builder: Builder, low: Value, high: Value) -> None:
+            found = compute(builder, low, high)
+            if result.each:
+                _each(builder, low, high, lambda inside, thread: inside.op("store", found, result.slot, thread))
+            else:
+                builder.op("store", found, result.slot)
+
+        self.teams(op, team)
+
+    def teams(self, op: Op, code: Callable[[Builder, Value, Value], None]) -> None:
+        """Code of the block for each team: from its first thread to behind its last."""
+        builder, width = Builder(self.level, op.location), op.attributes["width"]
+        if not width:
+            code(builder, builder.index(0), self.width)
+            return
+        count = builder.floordiv(builder.add(self.width, builder.index(width - 1)), builder.index(width))
+
+        def one(inside: Builder, team: Value) -> None:
+            low = inside.mul(team, inside.index(width))
+            code(inside, low, inside.min(inside.add(low, inside.index(width)), self.width))
+
+        _each(builder, builder.index(0), count, one)
+
+
+def _each(builder: Builder, low: Value, high: Value, code: Callable[[Builder, Value], object]) -> None:
+    """A loop in order."""
+    region = Block()
+    counter = region.add_argument(i64)
+    inside = Builder(region, builder.location)
+    code(inside, counter)
+    inside.op("yield")
+    builder.op("for", low, high, regions=(region,), rank=1)
+
+
+def _fold(
+    builder: Builder, low: Value, high: Value, start: Value, step: Callable[[Builder, Value, Value], Value]
+) -> Value:
+    """A loop in order that carries a value."""
+    region = Block()
+    counter, before = region.add_argument(i64), region.add_argument(start.type)
+    inside = Builder(region, builder.location)
+    inside.op("yield", step(inside, counter, before))
+    return builder.op("for", low, high, start, regions=(region,), rank=1).result
+
+
+def _uniformity(region: Block, thread: Value, location: Location | None) -> Uniformity:
+    """What differs between the threads of a block."""
+    bound = Value(i64)
+    loop = Op("for", (bound, bound), (), {"rank": 1}, (region,), location)
+    around = Block()
+    around.ops += [loop, Op("yield")]
+    return Uniformity(around, [thread])
+
+
+def _alike(values: Sequence[Value], targets: list[_Scratch | None]) -> list[Value]:
+    """The values that are the same in all threads."""
+    return [value for value, target in zip(values, targets) if target is None]
+
+
+def _taking(arguments: list[Value]) -> Block:
+    """A region with these arguments."""
+    block = Block()
+    block.arguments = arguments
+    for value in arguments:
+        value.owner = block
+    return block
+
+
+def _meets(op: Op) -> bool:
+    return op.kind in MEETINGS or any(inner.kind in MEETINGS for region in op.regions for inner in walk(region))
+
+
+def _leaving(op: Op) -> list[Op]:
+    """The jumps in an operation that leave it."""
+    return [jump for region in op.regions for jump in loop_jumps(region)] if op.kind == "if" else []
+
+
+_TEAM: dict[str, Callable[[Stretches, Op], None]] = {
+    "shared": Stretches.shared,
+    "barrier": Stretches.barrier,
+    "fence": Stretches.fence,
+    "shuffle": Stretches.shuffle,
+    "ballot": Stretches.ballot,
+    "team_reduce": Stretches.reduce,
+    "team_scan": Stretches.scan,
+}
+_APART: dict[str, Callable[[Stretches, Op, bool], None]] = {
+    "if": Stretches.branch,
+    "for": Stretches.loop,
+    "while": Stretches.while_,
+}

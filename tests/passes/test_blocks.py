@@ -1,0 +1,154 @@
+"""Block loops mean the same before and behind the pass that takes them apart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from quadrants.errors import QuadrantsAssertionError, QuadrantsUnsupportedError
+from quadrants.ir.interpret import interpret
+from quadrants.ir.nodes import walk
+from quadrants.ir.text import parse_module
+from quadrants.ir.threads import TEAM_OPS
+from quadrants.ir.verify import VerificationError, verify
+from quadrants.passes import blocks
+from quadrants.passes.context import PassContext
+
+_HEAD = """quadrants-ir 1
+stage kernel
+kernel @f(%x: array<f32, 1, C>, %y: array<f32, 1, C>) {parameter_names = ["x", "y"]} {
+  %zero = constant 0 : i64
+  %one = constant 1 : i64
+  %half = constant 4 : i64
+  %n = dim %x, 0 : i64
+  for %i in %zero .. %n {config = {"block_dim": 8}} {
+    %t = thread_index {of = "block"} : i64
+    %v = load %x[%i] : f32
+"""
+_TAIL = """
+  }
+}
+"""
+BODIES = {
+    "values that swap": """
+    %w = neg %v : f32
+    %p, %q = for %k in %zero .. %half carry (%a = %v, %b = %w) : f32, f32 {
+      %s = shuffle %a, %k {width = 4} : f32
+      %c = add %b, %s : f32
+      yield %c, %a
+    }
+    %r = mul %p, %q : f32
+    store %r, %y[%i]
+    """,
+    "branches that yield": """
+    %g = floordiv %i, %eight : i64
+    %u = bit_and %g, %one : i64
+    %even = eq %u, %zero : u1
+    %r, %same = if %even : f32, i64 {
+      %s = team_scan %v {by = "add", width = 0} : f32
+      yield %s, %g
+    } else {
+      %s.1 = team_reduce %v {by = "max", width = 4} : f32
+      %d = add %s.1, %v : f32
+      yield %d, %u
+    }
+    %f = cast %same : f32
+    %z = add %r, %f : f32
+    barrier
+    store %z, %y[%i]
+    """,
+    "a while with votes, and a break": """
+    %limit = constant 6.0 : f32
+    %r = while carry (%a = %v) : f32 {
+      %less = lt %a, %limit : u1
+      %votes = team_reduce %less {by = "bit_or", width = 0} : u1
+      yield %votes
+    } do (%e) {
+      %b = add %e, %limit : f32
+      %all = team_reduce %b {by = "min", width = 0} : f32
+      %enough = gt %all, %limit : u1
+      if %enough {
+        break %b
+      }
+      barrier
+      %c = shuffle %b, %one {width = 0} : f32
+      %m = max %b, %c : f32
+      yield %m
+    }
+    store %r, %y[%i]
+    """,
+    "memory of each thread's own": """
+    %own = slot {type = matrix<f32, 2x3>} : array<f32, 2, 2, 3, L>
+    %shared = shared {type = matrix<f32, 8>} : array<f32, 1, 8, L>
+    store %v, %own[%one, %one]
+    store %v, %shared[%t]
+    barrier
+    %a = load %own[%one, %one] : f32
+    %b = load %shared[%zero] : f32
+    %e = add %a, %b : f32
+    %vote = lt %a, %b : u1
+    %mask = ballot %vote {width = 8} : u64
+    %g = cast %mask : f32
+    %h = add %e, %g : f32
+    %first = eq %t, %zero : u1
+    if %first {
+      continue
+    }
+    store %h, %y[%i]
+    """,
+}
+
+
+def module_of(body: str) -> Any:
+    eight = "    %eight = constant 8 : i64\n"
+    return parse_module(_HEAD + eight + body.strip("\n").rstrip() + _TAIL)
+
+
+def results(module: Any, count: int) -> np.ndarray:
+    x = np.random.default_rng(count).integers(-5, 9, count).astype(np.float32)
+    y = np.zeros_like(x)
+    interpret(module, [x, y])
+    return y
+
+
+@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES.keys())
+@pytest.mark.parametrize("count", [0, 1, 8, 21])
+def test_the_same_before_and_behind(body: str, count: int) -> None:
+    module = module_of(body)
+    verify(module)
+    before = results(module, count)
+    blocks.run(module, PassContext())
+    verify(module)
+    assert not any(op.kind in TEAM_OPS for op in walk(module.kernel.body))
+    assert (results(module, count) == before).all()
+    assert count < 8 or before.any()
+
+
+def test_threads_at_different_meetings_are_found() -> None:
+    module = module_of("""
+    %some = lt %t, %half : u1
+    if %some {
+      barrier
+    }
+    """)
+    with pytest.raises(QuadrantsAssertionError, match="different meetings"):
+        results(module, 8)
+
+
+def test_too_much_memory_is_refused() -> None:
+    module = module_of("""
+    %own = slot {type = matrix<f32, 600000>} : array<f32, 1, 600000, L>
+    store %v, %own[%t]
+    barrier
+    """)
+    with pytest.raises(QuadrantsUnsupportedError, match="needs too much memory"):
+        blocks.run(module, PassContext())
+
+
+def test_nothing_of_threads_is_left_at_later_stages() -> None:
+    module = module_of("    barrier")
+    module.stage = "tasks"
+    with pytest.raises(VerificationError, match="thread_index in stage tasks"):
+        verify(module)

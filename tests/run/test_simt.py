@@ -1,0 +1,370 @@
+"""Block loops: barriers, shared arrays, subgroups, on every target."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import quadrants as qd
+from quadrants import knobs
+from quadrants.errors import QuadrantsSyntaxError
+from quadrants.evidence.programs import TargetExecutor
+
+block, subgroup, warp = qd.simt.block, qd.simt.subgroup, qd.simt.warp
+
+
+@pytest.fixture(autouse=True)
+def _started(executor: TargetExecutor) -> None:
+    start(executor)
+
+
+def start(executor: TargetExecutor, **options: Any) -> None:
+    qd.init(arch=knobs.arch_by_name(executor.arch), verify=True, default_ip=qd.i32, **executor.options, **options)
+
+
+def floats(count: int) -> np.ndarray:
+    return np.random.default_rng(count).integers(-50, 50, count).astype(np.float32)
+
+
+def blocks_of(x: np.ndarray, size: int) -> list[np.ndarray]:
+    return [x[first : first + size] for first in range(0, len(x), size)]
+
+
+@pytest.mark.parametrize("count", [0, 1, 64, 200])
+def test_tree_reduction_in_shared_memory(count: int) -> None:
+    @qd.kernel
+    def sums(x: qd.types.ndarray(), y: qd.types.ndarray()):
+        qd.loop_config(block_dim=64)
+        for i in range(len(x)):
+            t = block.thread_idx()
+            shared = block.SharedArray((64,), qd.f32)
+            shared[t] = x[i]
+            block.sync()
+            d = 32
+            while d > 0:
+                if t < d and i + d < len(x):
+                    shared[t] += shared[t + d]
+                block.sync()
+                d //= 2
+            if t == 0:
+                y[i // 64] = shared[0]
+
+    x, y = floats(count), np.zeros(4, np.float32)
+    sums(x, y)
+    assert y.tolist() == [part.sum() for part in blocks_of(x, 64)] + [0.0] * (4 - -(-count // 64))
+
+
+def test_transpose_through_shared_memory() -> None:
+    @qd.kernel
+    def transpose(x: qd.types.ndarray(), y: qd.types.ndarray()):
+        qd.loop_config(block_dim=64)
+        for b, t in qd.ndrange((x.shape[0] // 8) * (x.shape[1] // 8), 64):
+            tile = block.SharedArray((8, 9), qd.f32)
+            row, column = b // (x.shape[1] // 8) * 8, b % (x.shape[1] // 8) * 8
+            tile[t // 8, t % 8] = x[row + t // 8, column + t % 8]
+            block.sync()
+            y[column + t // 8, row + t % 8] = tile[t % 8, t // 8]
+
+    x = floats(16 * 24).reshape(16, 24)
+    y = np.zeros((24, 16), np.float32)
+    transpose(x, y)
+    assert (y == x.T).all()
+
+
+def test_stencil_staged_in_shared_memory() -> None:
+    @qd.kernel
+    def smooth(x: qd.types.ndarray(), y: qd.types.ndarray(), steps: int):
+        qd.loop_config(block_dim=32)
+        for i in range(len(x)):
+            t = i % 32
+            shared = block.SharedArray((34,), qd.f32)
+            for _ in range(steps):
+                shared[t + 1] = x[i]
+                if t == 0:
+                    shared[0] = x[max(i - 1, 0)]
+                if t == 31 or i == len(x) - 1:
+                    shared[t + 2] = x[min(i + 1, len(x) - 1)]
+                block.sync()
+                y[i] = shared[t] + shared[t + 1] + shared[t + 2]
+                block.sync()
+
+    x, y = floats(100), np.zeros(100, np.float32)
+    smooth(x, y, 2)
+    padded = np.concatenate([x[:1], x, x[-1:]])
+    assert (y == padded[:-2] + padded[1:-1] + padded[2:]).all()
+
+
+def test_histogram_in_shared_memory() -> None:
+    @qd.kernel
+    def histogram(x: qd.types.ndarray(), bins: qd.types.ndarray()):
+        qd.loop_config(block_dim=64)
+        for i in range(len(x)):
+            t = block.thread_idx()
+            local = block.SharedArray((16,), qd.i32)
+            if t < 16:
+                local[t] = 0
+            block.sync()
+            local[x[i]] += 1
+            block.sync()
+            if t < 16:
+                bins[t] += local[t]
+
+    x = np.random.default_rng(5).integers(0, 16, 256).astype(np.int32)
+    bins = np.zeros(16, np.int32)
+    histogram(x, bins)
+    assert (bins == np.bincount(x, minlength=16)).all()
+
+
+def test_bitonic_sort_by_shuffles() -> None:
+    @qd.func
+    def stage(value, partner, up):
+        other = subgroup.shuffle_xor(value, partner)
+        lower = subgroup.invocation_id() & partner == 0
+        return min(value, other) if lower == up else max(value, other)
+
+    @qd.kernel
+    def sort(x: qd.types.ndarray()):
+        qd.loop_config(block_dim=64)
+        for i in range(len(x)):
+            value = x[i]
+            size = 2
+            while size <= 32:
+                partner = size // 2
+                while partner > 0:
+                    value = stage(value, partner, subgroup.invocation_id() & size == 0)
+                    partner //= 2
+                size *= 2
+            x[i] = value
+
+    x = floats(256)
+    expected = np.sort(x.reshape(-1, 32), axis=1).ravel()
+    sort(x)
+    assert (x == expected).all()
+
+
+def test_compaction_by_ballot() -> None:
+    @qd.kernel
+    def compact(x: qd.types.ndarray(), y: qd.types.ndarray(), counts: qd.types.ndarray()):
+        qd.loop_config(block_dim=64)
+        for i in range(len(x)):
+            keeps = x[i] > 0
+            votes = subgroup.ballot(keeps)
+            place = qd.math.popcnt(votes & subgroup.lanemask_lt())
+            if keeps:
+                y[i // 32 * 32 + place] = x[i]
+            if subgroup.elect():
+                counts[i // 32] = qd.math.popcnt(votes)
+
+    x, y, counts = floats(150), np.zeros(150, np.float32), np.zeros(5, np.int32)
+    compact(x, y, counts)
+    for k, part in enumerate(blocks_of(x, 32)):
+        kept = part[part > 0]
+        assert counts[k] == len(kept)
+        assert (y[32 * k : 32 * k + len(kept)] == kept).all()
+
+
+def test_sums_and_prefixes_of_blocks_and_subgroups() -> None:
+    @qd.kernel
+    def combine(x: qd.types.ndarray(), out: qd.types.ndarray()):
+        qd.loop_config(block_dim=64)
+        for i in range(len(x)):
+            v = x[i]
+            out[0, i] = block.reduce_add(v, 64, qd.f32)
+            out[1, i] = block.inclusive_add(v, 64, qd.f32)
+            out[2, i] = block.exclusive_max(v, 64, qd.f32)
+            out[3, i] = subgroup.reduce_all_min(v)
+            out[4, i] = subgroup.exclusive_add(v)
+            out[5, i] = subgroup.inclusive_add_tiled(v, 3)
+            out[6, i] = block.sync_count_nonzero(v > 0) + block.sync_any_nonzero(v > 100)
+            out[7, i] = subgroup.shuffle_up(v, 1) + subgroup.broadcast(v, 3)
+
+    x = floats(128 + 20)
+    out = np.zeros((8, len(x)), np.float32)
+    combine(x, out)
+    for k, part in enumerate(blocks_of(x, 64)):
+        found = out[:, 64 * k : 64 * k + 64]
+        before = np.concatenate([[-np.inf], np.maximum.accumulate(part)[:-1]])
+        assert (found[0] == part.sum()).all()
+        assert (found[1] == np.cumsum(part)).all()
+        assert (found[2] == before).all()
+        assert (found[6] == (part > 0).sum()).all()
+        for first in range(0, len(part), 32):
+            team, own = part[first : first + 32], found[:, first : first + 32]
+            assert (own[3] == team.min()).all()
+            assert (own[4] == np.cumsum(team) - team).all()
+            assert (own[7] == np.concatenate([team[:1], team[:-1]]) + team[3]).all()
+        for first in range(0, len(part), 8):
+            assert (found[5, first : first + 8] == np.cumsum(part[first : first + 8])).all()
+
+
+def test_votes() -> None:
+    @qd.kernel
+    def votes(x: qd.types.ndarray(), out: qd.types.ndarray()):
+        qd.loop_config(block_dim=32)
+        for i in range(len(x)):
+            out[0, i] = subgroup.any_true(x[i] > 0)
+            out[1, i] = subgroup.all_true(x[i] > 0)
+            out[2, i] = subgroup.all_equal(x[i])
+            out[3, i] = warp.any_nonzero(0xFFFFFFFF, x[i])
+            out[4, i] = warp.shfl_down_i32(0xFFFFFFFF, x[i], 2)
+            out[5, i] = subgroup.group_size() + block.global_thread_idx()
+
+    x = np.zeros(96, np.int32)
+    x[40], x[64:] = 7, 5
+    out = np.zeros((6, 96), np.int32)
+    votes(x, out)
+    assert [row[::32].tolist() for row in out[:4]] == [[0, 1, 1], [0, 0, 1], [1, 0, 1], [0, 1, 1]]
+    assert out[4, 38] == 7 and out[4, 62] == x[62] and (out[5] == 32 + np.arange(96)).all()
+
+
+def test_functions_that_meet(executor: TargetExecutor) -> None:
+    @qd.func
+    def neighbours(shared, value, t, n):
+        shared[t] = value
+        block.sync()
+        if n == 0:
+            return value
+        total = shared[t]
+        for k in range(1, 3):
+            total += shared[(t + k) % n]
+        block.sync()
+        return total
+
+    @qd.kernel
+    def run(x: qd.types.ndarray(), y: qd.types.ndarray()):
+        qd.loop_config(block_dim=16)
+        for i in range(len(x)):
+            shared = block.SharedArray(16, qd.f32)
+            value = x[i]
+            for _ in range(2):
+                value = neighbours(shared, value, block.thread_idx(), 16)
+            y[i] = value
+
+    x, y = floats(64), np.zeros(64, np.float32)
+    run(x, y)
+    expected = x.reshape(-1, 16)
+    for _ in range(2):
+        expected = expected + np.roll(expected, -1, 1) + np.roll(expected, -2, 1)
+    assert (y == expected.ravel()).all()
+
+
+def test_blocks_that_go_on_early_and_values_of_their_own() -> None:
+    triple = qd.types.vector(3, qd.f32)
+
+    @qd.kernel
+    def run(x: qd.types.ndarray(), y: qd.types.ndarray(), items: int):
+        qd.loop_config(block_dim=32)
+        for i in range(items * 64):
+            item = i // 64
+            if item % 2 == 1:
+                continue
+            t = i % 64
+            v = qd.Vector([x[i], x[i] * 2.0, 1.0])
+            own = qd.Vector([0, 0, 0, 0])
+            own[t % 4] = t
+            shared = block.SharedArray((32,), triple)
+            shared[t % 32] = v
+            block.sync()
+            w = shared[31 - t % 32]
+            block.sync()
+            y[i] = w.dot(v) + own[t % 4]
+
+    x, y = floats(256), np.full(256, -1, np.float32)
+    run(x, y, 4)
+    u = x.reshape(-1, 32)[:, ::-1].ravel()
+    expected = u * x * 5 + 1 + np.arange(256) % 64
+    expected[np.arange(256) // 64 % 2 == 1] = -1
+    assert (y == expected).all()
+
+
+@pytest.mark.parametrize("size", [8, 16, 64])
+def test_subgroups_of_other_sizes(executor: TargetExecutor, size: int) -> None:
+    start(executor, subgroup_size=size)
+
+    @qd.kernel
+    def sums(x: qd.types.ndarray(), y: qd.types.ndarray()):
+        qd.loop_config(block_dim=128)
+        for i in range(len(x)):
+            y[i] = subgroup.reduce_add(x[i])
+
+    x, y = floats(150), np.zeros(150, np.float32)
+    sums(x, y)
+    assert y.tolist() == np.concatenate([np.full(len(p), p.sum()) for p in blocks_of(x, size)]).tolist()
+
+
+def line_of(error: Any, text: str) -> bool:
+    return any(text in line for line in str(error.value).splitlines())
+
+
+def test_meetings_that_not_all_come_to() -> None:
+    @qd.kernel
+    def parted(x: qd.types.ndarray()):
+        for i in range(len(x)):
+            if x[i] > 0:
+                block.sync()
+
+    with pytest.raises(QuadrantsSyntaxError, match="not all threads of a block come here") as error:
+        parted(floats(64))
+    assert line_of(error, "block.sync()") and line_of(error, "if x[i] > 0:")
+
+    @qd.kernel
+    def left(x: qd.types.ndarray()):
+        for i in range(len(x)):
+            if x[i] > 0:
+                continue
+            block.sync()
+
+    with pytest.raises(QuadrantsSyntaxError, match="would leave here while others wait"):
+        left(floats(64))
+
+    @qd.kernel
+    def looped(x: qd.types.ndarray()):
+        for i in range(len(x)):
+            for _ in range(i):
+                x[i] += subgroup.shuffle(x[i], 0)
+
+    with pytest.raises(QuadrantsSyntaxError, match="the loop around it differs"):
+        looped(floats(64))
+
+
+def test_what_block_loops_refuse() -> None:
+    @qd.kernel
+    def outside(x: qd.types.ndarray()):
+        block.sync()
+
+    with pytest.raises(QuadrantsSyntaxError, match="loops at a kernel's top level"):
+        outside(floats(3))
+
+    @qd.kernel
+    def carried(x: qd.types.ndarray()):
+        total = qd.f32(0)
+        for i in range(len(x)):
+            block.sync()
+            total += x[i]
+        return total
+
+    with pytest.raises(QuadrantsSyntaxError, match="carry no values on: `total`"):
+        carried(floats(3))
+
+    @qd.kernel
+    def other_size(x: qd.types.ndarray()):
+        qd.loop_config(block_dim=64)
+        for i in range(len(x)):
+            x[i] = block.reduce_add(x[i], 128, qd.f32)
+
+    with pytest.raises(QuadrantsSyntaxError, match="the block has 64 threads, not 128"):
+        other_size(floats(3))
+
+    @qd.kernel
+    def too_many(x: qd.types.ndarray()):
+        qd.loop_config(block_dim=2048)
+        for i in range(len(x)):
+            block.sync()
+
+    with pytest.raises(QuadrantsSyntaxError, match="at most 1024 threads"):
+        too_many(floats(3))
+
+    with pytest.raises(QuadrantsSyntaxError, match="works in the loops of kernels only"):
+        block.sync()
