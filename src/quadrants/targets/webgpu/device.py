@@ -29,6 +29,8 @@ __all__ = ["WebDevice", "device"]
 _ALIGNMENT = 256
 _FEATURES = ("shader-f64", "shader-int64", "shader-int64-atomic-all-ops")
 _MOST_GROUPS = 65535
+_MOST_WAITING = 256
+"""Launches that are submitted together at most: a submission costs as much as ten launches."""
 
 
 class _Memory:
@@ -64,6 +66,8 @@ class WebDevice:
         self.heap = self._buffer(1 << 20)
         self._free: list[tuple[int, int]] = [(0, 1 << 20)]
         self.status = self._buffer(status.SIZE)
+        self.parameters = self._buffer(1 << 16)
+        self._waiting: list[tuple[_Compiled, bytes, int]] = []
 
     def _buffer(self, size: int) -> Any:
         usage = self.wgpu.BufferUsage
@@ -88,6 +92,7 @@ class WebDevice:
                 raise MemoryError(
                     f"the device's memory is full: {wanted} more bytes are needed, and a kernel reaches {self.limit} bytes"
                 )
+        self.submit()
         new = self._buffer(bigger)
         encoder = self.device.create_command_encoder()
         encoder.copy_buffer_to_buffer(self.heap, 0, new, 0, size)
@@ -113,10 +118,12 @@ class WebDevice:
             around = bytearray(self.read(start, end - start))
             around[offset - start : offset - start + len(data)] = data
             offset, data = start, bytes(around)
+        self.submit()
         if data:
             self.device.queue.write_buffer(self.heap, offset, data)
 
     def read(self, offset: int, size: int) -> bytes:
+        self.submit()
         start = offset & -4
         end = -(-(offset + size) // 4) * 4
         found = bytes(self.device.queue.read_buffer(self.heap, start, end - start))
@@ -124,6 +131,34 @@ class WebDevice:
 
     def prepare(self, module: Module, tasks: Sequence[Task]) -> _Tasks:
         return _Tasks(self, module, tasks)
+
+    def launch(self, compiled: _Compiled, parameters: bytes, groups: int) -> None:
+        """Runs a shader behind everything launched before; it starts at the next submission."""
+        self._waiting.append((compiled, parameters, groups))
+        if len(self._waiting) >= _MOST_WAITING:
+            self.submit()
+
+    def submit(self) -> None:
+        """Hands over what waits, in order: their parameters, and one pass."""
+        if not self._waiting:
+            return
+        waiting, self._waiting = self._waiting, []
+        data = bytearray()
+        places: list[int] = []
+        for _, parameters, _ in waiting:
+            places.append(len(data))
+            data += parameters + bytes(-len(parameters) % _ALIGNMENT)
+        if len(data) > self.parameters.size:
+            self.parameters = self._buffer(1 << len(data).bit_length())
+        self.device.queue.write_buffer(self.parameters, 0, data)
+        encoder = self.device.create_command_encoder()
+        work = encoder.begin_compute_pass()
+        for (compiled, parameters, groups), place in zip(waiting, places):
+            work.set_pipeline(compiled.pipeline)
+            work.set_bind_group(0, compiled.group(self, len(parameters)), [place])
+            work.dispatch_workgroups(groups)
+        work.end()
+        self.device.queue.submit([encoder.finish()])
 
 
 class _Compiled:
@@ -134,12 +169,30 @@ class _Compiled:
         self.emitted = emitted
         self.bindings = [0, *[k + 1 for k, view in enumerate(VIEWS) if view in emitted.views]]
         entries = [
-            {"binding": k, "visibility": wgpu.ShaderStage.COMPUTE, "buffer": {"type": "storage"}} for k in self.bindings
+            {
+                "binding": k,
+                "visibility": wgpu.ShaderStage.COMPUTE,
+                "buffer": {"type": "storage", "has_dynamic_offset": k == 0},
+            }
+            for k in self.bindings
         ]
+        self._group: Any = None
+        self._bound: tuple[Any, Any] = (None, None)
         self.layout = device.create_bind_group_layout(entries=entries)
         layout = device.create_pipeline_layout(bind_group_layouts=[self.layout])
         module = device.create_shader_module(code=emitted.text)
         self.pipeline = device.create_compute_pipeline(layout=layout, compute={"module": module, "entry_point": "main"})
+
+    def group(self, owner: WebDevice, size: int) -> Any:
+        """What launches bind: their parameters at a place that each tells, and views of the heap."""
+        if self._group is None or self._bound != (owner.heap, owner.parameters):
+            self._bound = (owner.heap, owner.parameters)
+            entries = [{"binding": 0, "resource": {"buffer": owner.parameters, "offset": 0, "size": size}}]
+            for k in self.bindings[1:]:
+                buffer = owner.status if list(VIEWS)[k - 1] == "status" else owner.heap
+                entries.append({"binding": k, "resource": {"buffer": buffer, "offset": 0, "size": buffer.size}})
+            self._group = owner.device.create_bind_group(layout=self.layout, entries=entries)
+        return self._group
 
 
 class _Tasks:
@@ -159,35 +212,24 @@ class _Tasks:
         compiled = self._compiled.get(number)
         if compiled is None:
             compiled = self._compiled[number] = _Compiled(self._owner, self.emitted[number])
-        owner, wgpu = self._owner, self._owner.wgpu
         task = self._tasks[number]
-        data = b"\0\0\0\0" + _frame(compiled.emitted, task, values)
-        params = owner.device.create_buffer_with_data(data=data, usage=wgpu.BufferUsage.STORAGE)
-        entries = [{"binding": 0, "resource": {"buffer": params, "offset": 0, "size": params.size}}]
-        for k in compiled.bindings[1:]:
-            buffer = owner.status if list(VIEWS)[k - 1] == "status" else owner.heap
-            entries.append({"binding": k, "resource": {"buffer": buffer, "offset": 0, "size": buffer.size}})
-        group = owner.device.create_bind_group(layout=compiled.layout, entries=entries)
         rank = task.loop.attribute("rank")
         count = 1
         for low, high in zip(values[:rank], values[rank : 2 * rank]):
             count *= max(int(high) - int(low), 0)
-        encoder = owner.device.create_command_encoder()
-        work = encoder.begin_compute_pass()
-        work.set_pipeline(compiled.pipeline)
-        work.set_bind_group(0, group)
-        work.dispatch_workgroups(min(-(-count // WORKGROUP), _MOST_GROUPS))
-        work.end()
-        owner.device.queue.submit([encoder.finish()])
+        groups = min(-(-count // WORKGROUP), _MOST_GROUPS)
+        self._owner.launch(compiled, b"\0\0\0\0" + _frame(compiled.emitted, task, values), groups)
         if compiled.emitted.messages:
             self._look()
 
     def finish(self) -> None:
+        self._owner.submit()
         if self._speaks:
             self._look()
 
     def _look(self) -> None:
         """Prints what was printed, raises what has failed, and wipes the status."""
+        self._owner.submit()
         queue, buffer = self._owner.device.queue, self._owner.status
         head = np.frombuffer(queue.read_buffer(buffer, 0, 4 * status.PRINTS), np.uint32).tolist()
         wanted = head[status.PRINT_CURSOR]
