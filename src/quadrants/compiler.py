@@ -135,6 +135,7 @@ def _load(program: Program, built: Artifact | table.Interpreted) -> None:
         program.artifact, program.messages, program.prints = built, built.messages, built.prints
     else:
         program.interpreter = built.run
+        program.artifact = getattr(built, "artifact", None)
 
 
 def _plain_result(shape: Any) -> Any:

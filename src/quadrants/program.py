@@ -15,10 +15,11 @@ from quadrants.errors import QuadrantsAssertionError, QuadrantsBoundsError
 from quadrants.frontend import protocol
 from quadrants.frontend.arguments import Argument, as_numpy, checked_number, protocol_elements
 from quadrants.frontend.guards import ContentGuard, Guard, LiveNumber
-from quadrants.ir.evaluate import held_dtype, round_bf16
+from quadrants.ir.evaluate import held_dtype
 from quadrants.ir.external import PREFIX, TALLY, linked_address
 from quadrants.ir.types import ArrayType, MatrixType, ScalarType, Type
 from quadrants.runtime import launch, threads
+from quadrants.targets.frame import from_memory, memory_bytes
 
 if TYPE_CHECKING:
     from quadrants.frontend.compilation import CompiledSource
@@ -294,20 +295,6 @@ def interpreter_value(type_: Type, leaf: Argument, value: Any) -> Any:
         return np.asarray(protocol_elements(value)).astype(held_dtype(type_.scalar))
     assert type(type_) is ScalarType
     return _scalar_value(type_, value, leaf)
-
-
-def memory_bytes(scalar: ScalarType, value: Any) -> bytes:
-    """Values, as they are held, as they lie in memory (bf16: the upper half of an f32)."""
-    if scalar.name != "bf16":
-        return value.tobytes()
-    return (np.asarray(round_bf16(value)).view(np.uint32) >> 16).astype(np.uint16).tobytes()
-
-
-def from_memory(scalar: ScalarType, frame: bytes | bytearray, offset: int, count: int) -> np.ndarray:
-    """The inverse of memory_bytes."""
-    if scalar.name != "bf16":
-        return np.frombuffer(bytes(frame), held_dtype(scalar), count, offset)
-    return (np.frombuffer(bytes(frame), np.uint16, count, offset).astype(np.uint32) << 16).view(np.float32)
 
 
 def read_value(frame: bytes | bytearray, offset: int, type_: Type) -> Any:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
+import io
 import struct
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from quadrants import knobs
+from quadrants.errors import QuadrantsAssertionError
 from quadrants.ir import evaluate as ev
 from quadrants.ir.interpret import interpret
 from quadrants.ir.nodes import Module
@@ -21,7 +25,10 @@ from quadrants.passes import expand_functions
 from quadrants.passes.context import PassContext
 from quadrants.runtime import native, threads
 from quadrants.runtime.loader import Library
+from quadrants.targets import table
 from quadrants.targets.frame import frame_layout
+from quadrants.targets.llvm.arm64 import target as arm64
+from quadrants.targets.llvm.arm64.program import Program
 from quadrants.targets.llvm.x64 import target
 
 if not native.available():
@@ -101,11 +108,64 @@ def assert_agree(compiled: Compiled, module: Module, arguments: list[Any], rtol:
         np.testing.assert_allclose(mine, theirs, rtol=rtol if np.asarray(mine).dtype.kind == "f" else 0)
 
 
+class Emulated:
+    """The same for Arm64, in a process beside."""
+
+    def __init__(self, module: Module, level: int = 2, machine: Any = None) -> None:
+        if machine is not None:
+            pytest.skip("a test of processors of another kind")
+        module = parse_module(print_module(module))
+        expand_functions.run(module, PassContext(record=arm64.record()))
+        self.types = frame_layout(module.kernel).parameter_types
+        self.artifact = arm64.compile_module(module, arm64.Options(level=level, verify=True))
+        self._program = Program(module, self.artifact, knobs.Options())
+        self.code, self._failure, self._printed = 0, None, io.StringIO()
+
+    def __call__(self, *arguments: Any) -> tuple[Any, ...]:
+        held = [
+            value if isinstance(type_, ArrayType) else np.asarray(value, ev.held_dtype(scalar_of(type_)))
+            for value, type_ in zip(arguments, self.types)
+        ]
+        self.code = 0
+        try:
+            with contextlib.redirect_stdout(self._printed):
+                return self._program.run(held)
+        except QuadrantsAssertionError as error:
+            self.code, self._failure = 1, str(error)
+            return ()
+
+    def assembly(self) -> str:
+        return arm64.assembly(self.artifact)
+
+    def printed(self) -> str:
+        text, self._printed = self._printed.getvalue(), io.StringIO()
+        return text
+
+    def failure(self) -> str | None:
+        text, self._failure = self._failure, None
+        return text
+
+
+MACHINES = {"x64": Compiled, "arm64": Emulated}
+_NO_ARM64 = table.missing(knobs.Arch.arm64)
+
+
+@pytest.fixture(
+    params=[
+        "x64",
+        pytest.param("arm64", marks=[pytest.mark.slow, pytest.mark.skipif(bool(_NO_ARM64), reason=_NO_ARM64)]),
+    ]
+)
+def on_machines(request: pytest.FixtureRequest) -> Any:
+    """What compiles and runs modules, for each kind of processor."""
+    return MACHINES[request.param]
+
+
 @functools.lru_cache(maxsize=None)
-def compiled_once(text: str) -> tuple[Module, Compiled, Compiled]:
+def compiled_once(text: str, compile_for: Any) -> tuple[Module, Any, Any]:
     """A text's module and its machine code at levels 2 and 0."""
     module = module_of(text)
-    return module, Compiled(module), Compiled(module, 0)
+    return module, compile_for(module), compile_for(module, 0)
 
 
 @pytest.fixture
@@ -115,11 +175,11 @@ def compiled() -> Callable[..., Compiled]:
 
 
 @pytest.fixture
-def agrees() -> Callable[..., None]:
+def agrees(on_machines: Any) -> Callable[..., None]:
     """Runs the text of a lowered module as machine code at levels 2 and 0 and by the interpreter: they must agree."""
 
     def check(text: str, *arguments: Any, rtol: float = 1e-5) -> None:
-        module, *forms = compiled_once(text)
+        module, *forms = compiled_once(text, on_machines)
         for form in forms:
             fresh = [argument.copy() if isinstance(argument, np.ndarray) else argument for argument in arguments]
             assert_agree(form, module, fresh, rtol)
@@ -128,6 +188,6 @@ def agrees() -> Callable[..., None]:
 
 
 @pytest.fixture
-def compile_built() -> Callable[..., Compiled]:
+def compile_built(on_machines: Any) -> Any:
     """Compiles a module object."""
-    return Compiled
+    return on_machines

@@ -16,13 +16,13 @@ from quadrants.targets import table
 
 EXECUTORS = [
     TargetExecutor(f"{arch}-O{level}", arch, opt_level=level)
-    for arch in ("reference", "simulated", "vulkan", "cuda", "x64")
+    for arch in ("reference", "simulated", "vulkan", "cuda", "arm64", "x64")
     for level in (0, 1)
 ]
 
 
-# What the reference shows in the fast tests, the device that it plays shows in all of them.
-DEVICES = ("simulated", "vulkan", "cuda")
+# What the reference shows in the fast tests, devices, played or emulated, and Arm64 show in all of them.
+DEVICES = ("simulated", "vulkan", "cuda", "arm64")
 
 
 def marks(executor: TargetExecutor) -> list[pytest.MarkDecorator]:

@@ -16,7 +16,7 @@ class CapabilityRecord(Record):
     dtypes: names of the scalar types that values and arrays may have.
     float_atomics: names of the float types whose atomic addition is one instruction (others loop on compare-exchange).
     vector_bits: width of the vectors to aim at; maximum_vector_bits: the widest that the machine has; 0 means none.
-    vector_registers: how many vectors registers hold.
+    vector_registers: how many vectors registers hold; vector_constraint: LLVM's letter for one of them in inline assembly.
     calling_convention: LLVM's word for how functions are called ('' is C's); it decides how many values registers carry.
     lane_convention: the same for functions that take or give lanes.
     functions_take_buffers: whether calls can pass arrays; without it functions are copied per set of arrays.
@@ -40,6 +40,7 @@ class CapabilityRecord(Record):
     vector_bits: int = 0
     maximum_vector_bits: int = 0
     vector_registers: int = 16
+    vector_constraint: str = "x"
     float_atomics: frozenset[str] = frozenset()
     calling_convention: str = ""
     lane_convention: str = ""

@@ -8,12 +8,16 @@ Matrices take their elements, row by row, rounded up to eight bytes. Arrays take
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
+
+from quadrants.ir.evaluate import held_dtype, round_bf16
 from quadrants.ir.nodes import Function
-from quadrants.ir.types import ArrayType, MatrixType, Type
+from quadrants.ir.types import ArrayType, MatrixType, ScalarType, Type
 from quadrants.records import Record
 
-__all__ = ["Frame", "descriptor_bytes", "frame_layout"]
+__all__ = ["Frame", "descriptor_bytes", "frame_layout", "from_memory", "memory_bytes"]
 
 SLOT = 8
 
@@ -81,3 +85,17 @@ def _flattened(types: tuple[Type, ...], offsets: tuple[int, ...]) -> list[tuple[
         else:
             flat.append((type_, offset))
     return flat
+
+
+def memory_bytes(scalar: ScalarType, value: Any) -> bytes:
+    """Values, as they are held, as they lie in memory (bf16: the upper half of an f32)."""
+    if scalar.name != "bf16":
+        return value.tobytes()
+    return (np.asarray(round_bf16(value)).view(np.uint32) >> 16).astype(np.uint16).tobytes()
+
+
+def from_memory(scalar: ScalarType, frame: bytes | bytearray, offset: int, count: int) -> np.ndarray:
+    """The inverse of memory_bytes."""
+    if scalar.name != "bf16":
+        return np.frombuffer(bytes(frame), held_dtype(scalar), count, offset)
+    return (np.frombuffer(bytes(frame), np.uint16, count, offset).astype(np.uint32) << 16).view(np.float32)

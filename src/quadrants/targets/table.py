@@ -21,7 +21,8 @@ __all__ = ["TARGETS", "Interpreted", "Row", "Target", "default", "find", "missin
 
 
 class Interpreted(Protocol):
-    """A kernel that runs without being loaded: `run` takes one value a parameter and gives the results."""
+    """A kernel that runs without being loaded: `run` takes one value a parameter and gives the results. Where there is
+    machine code all the same, `artifact` has it."""
 
     def run(self, arguments: list[Any], /) -> tuple[Any, ...]: ...
 
@@ -65,6 +66,12 @@ class Row(Record):
 
 TARGETS: dict[Arch, Row] = {
     Arch.x64: Row("quadrants.targets.llvm.x64.target", host=Arch.x64),
+    Arch.arm64: Row(
+        "quadrants.targets.llvm.arm64.target",
+        machine_code=False,
+        driver="quadrants.targets.llvm.arm64.tools",
+        checked="emulated",
+    ),
     Arch.cuda: Row(
         "quadrants.targets.llvm.cuda.target",
         machine_code=False,

@@ -10,10 +10,10 @@ import numpy as np
 
 from quadrants.ir import evaluate as ev
 from quadrants.ir import interpret
-from quadrants.ir.nodes import Module, Op, walk
+from quadrants.ir.nodes import Module, Op
 from quadrants.ir.types import ArrayType, scalar_of
 from quadrants.targets.device.interface import Device, DeviceArray
-from quadrants.targets.device.placing import Placement
+from quadrants.targets.device.placing import Placement, written_parameters
 from quadrants.targets.device.tasks import parallel_loops, task_of
 
 __all__ = ["HostProgram"]
@@ -34,7 +34,7 @@ class HostProgram:
         self._tasks = device.prepare(module, self.tasks)
         types = [value.type for value in module.kernel.parameters]
         self._arrays = [(k, type_) for k, type_ in enumerate(types) if type(type_) is ArrayType]
-        self._written = _written(module)
+        self._written = written_parameters(module)
         self.steps: Mapping[str, Callable[[Any, Op], Step]] = {
             "for": self._for,
             "load": self._load,
@@ -108,13 +108,3 @@ def _number(data: bytes, name: str, held: np.dtype[Any]) -> Any:
     if name == "u1":
         return np.bool_(data[0])
     return np.frombuffer(data, held)[0]
-
-
-def _written(module: Module) -> set[int]:
-    """The positions of the kernel's parameters that are arrays and may be written."""
-    positions = {value: k for k, value in enumerate(module.kernel.parameters)}
-    found: set[int] = set()
-    for op in walk(module.kernel.body):
-        if op.kind in ("store", "update", "compare_exchange", "call"):
-            found.update(positions[value] for value in op.operands if value in positions)
-    return found

@@ -8,22 +8,30 @@ from typing import Any
 import numpy as np
 
 from quadrants.blocks import Block, holding
+from quadrants.ir.nodes import Module, walk
+from quadrants.ir.ops import OPS
 from quadrants.ir.types import ArrayType
 from quadrants.targets.device.interface import Device, DeviceArray, Memory
 
-__all__ = ["Placement"]
+__all__ = ["Placement", "written_parameters"]
 
 
 class Placement:
     """The arrays of one run on a device. Those in blocks of fields and ndarrays stay there; the others are copied, and
-    `take_back` copies what was written to their places."""
+    `take_back` copies what was written to their places. `keeps_blocks`: False where the memory lasts for one run only,
+    so that all arrays are copied."""
 
-    def __init__(self, device: Device, arrays: Sequence[tuple[np.ndarray[Any, Any], ArrayType]]) -> None:
+    def __init__(
+        self, device: Device, arrays: Sequence[tuple[np.ndarray[Any, Any], ArrayType]], keeps_blocks: bool = True
+    ) -> None:
         self._arrays = [array for array, _ in arrays]
         self._places: list[tuple[Memory, int]] = [(_NOTHING, 0)] * len(arrays)
         self._blocks: dict[int, Block] = {}
         for start, end, members in _pieces(self._arrays):
             block = holding(start, end) if end > start else None
+            if block is not None and not keeps_blocks:
+                block.host_access()
+                block = None
             if block is not None:
                 self._blocks.update(dict.fromkeys(members, block))
                 memory, start = block.for_device(device), block.start
@@ -108,3 +116,13 @@ def _view(array: np.ndarray[Any, Any], image: np.ndarray[Any, Any], offset: int)
     if array.size == 0:
         return np.empty(array.shape, array.dtype)
     return np.ndarray(array.shape, array.dtype, image, offset, array.strides)
+
+
+def written_parameters(module: Module) -> set[int]:
+    """The positions of the kernel's parameters that are arrays and may be written."""
+    positions = {value: k for k, value in enumerate(module.kernel.parameters) if type(value.type) is ArrayType}
+    found: set[int] = set()
+    for op in walk(module.kernel.body):
+        if op.kind == "call" or OPS[op.kind].effects in ("writes", "atomic"):
+            found.update(positions[value] for value in op.operands if value in positions)
+    return found

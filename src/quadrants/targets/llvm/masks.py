@@ -161,9 +161,11 @@ class Masks:
         """Numbers that no pass knows anything of."""
         writer, bits = self._writer, self.bits(lanes)
         text = f"<{lanes} x i{bits}>"
+        letter = writer.program.record.vector_constraint
         if lanes * bits <= self._most_bits:
             return writer.assign(
-                f'call {text} asm sideeffect "", "=x,0"({text} {numbers}) memory(inaccessiblemem: readwrite) nounwind'
+                f'call {text} asm sideeffect "", "={letter},0"({text} {numbers}) '
+                "memory(inaccessiblemem: readwrite) nounwind"
             )
         half = lanes // 2
         low, high = [self._behind_barrier(part, half) for part in self._halves(numbers, lanes)]

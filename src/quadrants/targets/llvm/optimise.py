@@ -36,11 +36,13 @@ _lock = threading.RLock()
 
 
 class Machine(Record):
-    """What code is generated for: LLVM's triple, processor and feature list."""
+    """What code is generated for: LLVM's triple, processor and feature list; whether LLVM decides by itself which loops run
+    in vectors, or takes those alone that are marked."""
 
     triple: str
     processor: str
     features: str
+    decides_on_vectors: bool = True
 
 
 def binding() -> Any:
@@ -104,7 +106,7 @@ def _unlocked(name: str) -> Any:
     return getattr(function, "_cfn", function)
 
 
-def _optimised(text: str, level: int, verify: bool, target: Any) -> Any:
+def _optimised(text: str, machine: Machine, level: int, verify: bool, target: Any) -> Any:
     llvm = binding()
     level, straight = effort(text, level)
     try:
@@ -114,7 +116,8 @@ def _optimised(text: str, level: int, verify: bool, target: Any) -> Any:
     except RuntimeError as error:
         raise QuadrantsInternalError(f"LLVM refuses the emitted text: {error}") from None
     tuning = llvm.create_pipeline_tuning_options(speed_level=level)
-    tuning.loop_vectorization = tuning.loop_interleaving = tuning.loop_unrolling = level >= 2
+    tuning.loop_interleaving = tuning.loop_unrolling = level >= 2
+    tuning.loop_vectorization = level >= 2 and machine.decides_on_vectors  # False: only where it is told to
     tuning.slp_vectorization = straight
     builder = llvm.create_pass_builder(target, tuning)
     _unlocked("LLVMPY_RunNewModulePassManager")(builder.getModulePassManager(), module, builder)
@@ -171,7 +174,7 @@ def compile_texts(texts: Sequence[str], machine: Machine, level: int, verify: bo
             while waiting and not problems:
                 k = waiting.popleft()
                 target = find_target(machine, _code_level(texts[k], level))
-                made[k] = _emitted(_optimised(texts[k], level, verify, target), target)
+                made[k] = _emitted(_optimised(texts[k], machine, level, verify, target), target)
         except IndexError:  # another thread took the last one
             pass
         except BaseException as error:  # told by the thread that waits for all
@@ -208,4 +211,4 @@ def assembly(text: str, machine: Machine, level: int, verify: bool = False) -> s
     """The assembly of an LLVM module's text."""
     with _our_options():
         target = target_machine(machine, _code_level(text, level))
-        return target.emit_assembly(_optimised(text, level, verify, target))
+        return target.emit_assembly(_optimised(text, machine, level, verify, target))

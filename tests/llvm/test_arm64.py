@@ -1,0 +1,162 @@
+"""Arm64's surface: record, assembly, the process that runs its code."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import quadrants as qd
+from quadrants import knobs
+from quadrants.errors import QuadrantsRuntimeError
+from quadrants.ir.text import parse_module
+from quadrants.ir.types import f32, f64
+from quadrants.targets import table
+from quadrants.targets.llvm.arm64 import target
+
+from .test_x64 import SUM
+
+_MISSING = table.missing(knobs.Arch.arm64)
+emulated = [pytest.mark.slow, pytest.mark.skipif(bool(_MISSING), reason=_MISSING)]
+
+
+def test_record() -> None:
+    record = target.record()
+    assert record.name == "arm64" and record.lanes(f32) == 4 and record.lanes(f64) == 2
+    assert not record.mask_registers and not record.fast_gather and not record.calls_c
+    assert target.record(target.machine_of("apple-m1")).version != record.version
+
+
+@pytest.mark.parametrize("processor", ["generic", "apple-m1", "neoverse-v1"])
+def test_objects_for_other_processors(processor: str) -> None:
+    options = target.Options(machine=target.machine_of(processor))
+    artifact = target.compile_module(parse_module(SUM), options)
+    assert artifact.externals == ("qd_allocate", "qd_fail", "qd_parallel_for", "qd_release")
+    assert artifact.objects[-1][1][18:20] == (183).to_bytes(2, "little")  # ELF's number of the machine
+    assert re.search(r"\bf?madd\b|fmla", target.assembly(artifact, options))
+
+
+LANES = """quadrants-ir 1
+stage lowered
+kernel @saxpy(%y: array<f32, 1, C>, %a: f32, %x: array<f32, 1, C>) {
+  %0 = constant 0 : i64
+  %n = dim %x, 0
+  %on = constant True : lanes<u1, 4>
+  %s = broadcast %a {type = lanes<f32, 4>} : lanes<f32, 4>
+  %x4 = lane_load %x, %0, %on {steps = (1,)} : lanes<f32, 4>
+  %y4 = lane_load %y, %0, %on {steps = (1,)} : lanes<f32, 4>
+  %p = mul %s, %x4 {contract = True} : lanes<f32, 4>
+  %r = add %p, %y4 {contract = True} : lanes<f32, 4>
+  lane_store %r, %y, %0, %on {steps = (1,)}
+  return
+}
+"""
+
+
+def test_lanes_are_registers_of_neon() -> None:
+    assembly = target.assembly(target.compile_module(parse_module(LANES)))
+    assert re.search(r"fmla\s+v\d+\.4s", assembly)
+
+
+@pytest.fixture
+def arm64() -> Any:
+    """A program for Arm64."""
+    yield qd.init(arch="arm64", default_ip=qd.i64, default_fp=qd.f64, log_level=qd.ERROR)
+    qd.reset()
+
+
+class TestExecuted:
+    """Kernels in the process beside."""
+
+    pytestmark = emulated
+
+    def test_prints_checks_and_random_numbers(self, arm64: Any, capfd: Any) -> None:
+        @qd.kernel
+        def k(x, n):
+            for i in range(1):
+                print("n is", n)
+            assert n < 3, f"n is {n}"
+            x[0] = qd.random()
+
+        x = np.zeros(2)
+        k(x, 2)
+        assert 0 < x[0] < 1
+        assert "n is 2" in capfd.readouterr().out
+
+    def test_results_are_those_of_any_number_of_threads(self) -> None:
+        @qd.kernel
+        def k(x, y, counts):
+            for i in range(len(x)):
+                y[i] = x[i] * 2
+            for i in range(len(x)):
+                counts[i % 7] += 1
+            total = 0.0
+            for i in range(len(x)):
+                total += x[i]
+            return total
+
+        x = np.random.default_rng(0).random(200_003)
+        found = []
+        for threads in (1, 4):
+            qd.init(arch="arm64", default_ip=qd.i64, default_fp=qd.f64, cpu_max_num_threads=threads, log_level=qd.ERROR)
+            y, counts = np.zeros_like(x), np.zeros(7, np.int64)
+            found.append(k(x, y, counts))
+            assert (y == 2 * x).all() and counts.sum() == len(x)
+        qd.reset()
+        assert found[0] == found[1] and abs(found[0] - x.sum()) < 1e-6
+
+    def test_a_broken_process_is_told_and_replaced(self, arm64: Any) -> None:
+        def down(n):
+            return 1 + down(n + 1) * (n % 3) if n >= 0 else 0
+
+        @qd.kernel
+        def broken(x):
+            x[0] = down(x[0])
+
+        @qd.kernel
+        def whole(x):
+            for i in range(len(x)):
+                x[i] += 1
+
+        x = np.zeros(3, np.int64)
+        whole(x)
+        with pytest.raises(QuadrantsRuntimeError, match="the process that runs Arm64 code ended with SIGSEGV"):
+            broken(x)
+        whole(x)
+        assert x.tolist() == [2, 2, 2]
+
+    def test_overlapping_views_overlap_there_too(self, arm64: Any) -> None:
+        @qd.kernel
+        def shift(a, b):
+            qd.loop_config(serialize=True)
+            for i in range(len(a)):
+                a[i] = b[i] + 1
+
+        x = np.arange(50.0)
+        expected = x.copy()
+        for i in range(49):
+            expected[1 + i] = expected[i] + 1
+        shift(x[1:], x[:-1])
+        assert (x == expected).all()
+        x = np.arange(20.0)
+        shift(x[9::-1], x[10:])
+        assert (x[:10] == np.arange(20.0)[10:][::-1] + 1).all()
+
+    def test_a_forked_child_has_a_process_of_its_own(self, arm64: Any) -> None:
+        @qd.kernel
+        def double(x):
+            for i in range(len(x)):
+                x[i] *= 2
+
+        x = np.ones(4)
+        double(x)
+        child = os.fork()
+        if child == 0:
+            double(x)
+            os._exit(0 if (x == 4).all() else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        double(x)
+        assert (x == 4).all()
