@@ -123,12 +123,9 @@ class _Fuser:
         self.context = context
         self.kernel: Function = module.kernel
         self.summaries = Summaries(module)
-        self._learn()
-
-    def _learn(self) -> None:
-        """Looks at the kernel anew: operations have moved."""
+        # Kept up to date with each join. What a finished group's loop becomes is of no account to the loops behind it.
         self.nest = Nest(self.kernel)
-        self.effects = MemoryEffects(self.module)
+        self.effects = MemoryEffects(module)
 
     def block(self, block: Block) -> None:
         """Joins the loops of a block, and of the blocks within that are no parallel loop's."""
@@ -163,7 +160,6 @@ class _Fuser:
             made = _choice(group)
             block.ops[position : position + 1] = made
             position += len(made) - 1
-        self._learn()
         lines = ", ".join([str(found.line) for found in group.places if found is not None])
         condition = ", where the arrays have one shape" if group.sizes else ""
         self.context.notice("fuse", f"the loops at lines {lines} run as one{condition}", *group.places)
@@ -189,7 +185,6 @@ class _Fuser:
         early, late = parted
         self._merge(first, second)
         block.ops[position : place + 1] = [*early, first, *late]
-        self._learn()
         return True
 
     # What stands between.
@@ -265,8 +260,10 @@ class _Fuser:
     def _merge(self, first: Op, second: Op) -> None:
         """Takes the second loop into the first."""
         rank: int = first.attribute("rank")
+        self.effects.join(first.regions[0], second.regions[0])
         for counter, other in zip(counters(first), counters(second)):
             replace_uses(self.nest, other, counter)
+        self.nest.join(first, second)
         body, more = first.regions[0], second.regions[0]
         for argument in carried_arguments(second):
             argument.owner = body

@@ -201,6 +201,11 @@ class MemoryEffects:
         functions = self.module.functions.values()
         return any(op.kind == "external" and external_effects(op).anything for f in functions for op in walk(f.body))
 
+    def join(self, block: Block, other: Block) -> None:
+        """A block takes in all that another does."""
+        self.block(block).add(self.block(other))
+        del self._blocks[other]
+
     def block(self, block: Block) -> Effects:
         """The effects of a block with its regions."""
         effects = self._blocks.get(block)

@@ -106,6 +106,22 @@ class Nest:
             for result in op.results:
                 self.home[result] = around
 
+    def join(self, loop: Op, other: Op) -> None:
+        """Before a loop takes in all of another one of its rank, which is no more then: the operations of its body, and
+        what it carries, behind its own. Nothing uses the other one's counters any more."""
+        users, rank = self.users, loop.attribute("rank")
+        end, last = loop.regions[0].ops[-1], other.regions[0].ops[-1]
+        for op in other.regions[0].ops:
+            self.parent[op] = loop
+            self.home.update(dict.fromkeys(op.results, loop))
+        self.home.update(dict.fromkeys(other.regions[0].arguments, loop))
+        for old, new, shift in ((other, loop, len(loop.operands) - 2 * rank), (last, end, len(end.operands))):
+            del self.parent[old]
+            for position, operand in enumerate(old.operands):
+                users[operand].remove((old, position))
+                if old is last or position >= 2 * rank:
+                    users[operand].append((new, position + shift))
+
     def adopt_loop(self, loop: Op, place: Op) -> None:
         """Takes in a `for` that stands nowhere in the function, as if it stood in place of an operation."""
         self.parent[loop] = self.parent[place]
