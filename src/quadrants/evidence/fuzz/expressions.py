@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from quadrants.evidence.fuzz.vocabulary import CONDITIONS, FLOATS, INTEGERS, LOOSE
+from quadrants.evidence.fuzz.vocabulary import CONDITIONS, FLOATS, INTEGERS, LOOSE, SCRAMBLES
 
 __all__ = ["Expressions", "Helper", "Name", "Scope", "Style", "Vector"]
 
@@ -101,6 +101,8 @@ class Expressions:
         """An integer expression of some type."""
         if depth == 0 or self.chance(0.2):
             return self.leaf()
+        if not self.style.tame and self.chance(0.06):
+            return self.spread()
         kind = self.random.random()
         if kind < 0.12:
             return self.chosen(self.some_type(), depth)
@@ -126,6 +128,20 @@ class Expressions:
         }
         right = self.literal() if self.chance(0.25) else self.integer(depth - 1)
         return INTEGERS[row].format(self.integer(depth - 1), right, **parts)
+
+    def scrambled(self) -> str:
+        """A counter, or the like, times and plus so much that it wraps: a random number of its type."""
+        fixed = [text for text in self.scope.fixed if text.startswith("qd.i32(")] if self.chance(0.7) else []
+        names = fixed or [*(name.text for name in self.scope.integers), *self.scope.fixed]
+        dtype, text = self.random.choice(SCRAMBLES)
+        text = text.format(f"qd.{dtype}({self.random.choice(names)})")
+        return f"({text} ^ ({text} >> {self.random.choice((13, 15, 31))}))" if self.chance(0.25) else f"({text})"
+
+    def spread(self) -> str:
+        """What programs make of scrambled numbers."""
+        shapes = ("{0}", "({0} // 65536)", "({0} // 2**26)", "({0} // -3)", "({0} % 7)", "({0} % -5)", "abs({0})")
+        shapes += ("({0} % n)", "({0} // n)") if "n" in self.scope.fixed else ()
+        return self.random.choice((*shapes, "({0} >> 16)", "min({0}, 9)", "max({0}, -9)")).format(self.scrambled())
 
     def literal(self) -> str:
         if not self.style.tame and self.chance(0.1):
@@ -274,6 +290,8 @@ class Expressions:
         if depth > 0 and self.chance(0.3):
             joined = f"{self.condition(depth - 1)} {self.random.choice(('and', 'or'))} {self.condition(depth - 1)}"
             return f"({joined})" if self.chance(0.7) else f"(not ({joined}))"
+        if not self.style.tame and self.chance(0.08):
+            return f"({self.random.choice(list(CONDITIONS.values())).format(self.spread(), '0')})"
         kind = self.random.random()
         if kind < 0.12 and self.scope.flags:
             return self.random.choice(self.scope.flags)

@@ -33,6 +33,8 @@ class Idiom:
         if g.chance(0.15):
             g.put(1, f"qd.loop_config({g.random.choice(CONFIGURATIONS)})")
         kinds = [self.neighbours, self.neighbours, self.pairs, self.stencil, self.scan, self.append, self.chain]
+        if not g.style.tame:
+            kinds += [self.collide, self.hashed]
         if self.matrices():
             kinds += [self.grid, self.product]
         if any(array.column for array in g.arrays):
@@ -141,6 +143,35 @@ class Idiom:
         g.scope.element_reads = [lambda depth: f"o[{g.random.choice((self.i, j if j != '3' else self.i))} % n]"]
         index = f"({g.integer(1)}) & 7"
         g.put(3, f"{array.name}[{index}] += {g.cast(array.dtype, 1)}")
+
+    def collide(self) -> None:
+        """An index that wraps: iterations meet, certainly, in a few elements, each of which needs the one before."""
+        g = self.g
+        array = g.random.choice([a for a in g.arrays if a.shape == "small" and not a.is_float and a.dtype != "u1"])
+        shapes = (f"qd.i32({self.i}) * 65536 * 65536", f"(qd.i32({self.i}) << 30) << 2", f"{self.i} * 2**62 * 4")
+        index = g.random.choice((*shapes, f"(qd.i32({self.i}) * 65536 * 32768 >> 31) + 1"))
+        offset = g.random.choice(("", " + 3", " + (m & 3)"))
+        element = f"{array.name}[{index}{offset}]"
+        g.put(1, f"if n > {g.random.choice(('-1000000', '2'))}:")
+        g.put(2, f"for {self.i} in range({g.random.choice(('n', 'len(c)', '1, n'))}):")
+        g.put(3, f"{element} = qd.{array.dtype}({element} * 3 + {g.cast('i32', 1)})")
+
+    def hashed(self) -> None:
+        """A table by hash: updates, and reads of another, at places that a scrambled counter names."""
+        g = self.g
+        arrays = self.numbers()
+        small = [a for a in g.arrays if a.shape == "small" and not a.is_float and a.dtype != "u1"]
+        array, h = g.random.choice(small), g.fresh("k")
+        g.put(1, f"for {self.i} in range({g.random.choice(('n', 'len(c)', 'n // 2, n'))}):")
+        g.put(2, f"{h} = {g.scrambled()}")
+        if g.chance(0.5):
+            g.put(2, f"if {h} {g.random.choice(('<', '>=', '>', '!='))} {g.random.choice(('0', '0', '5', '1000000'))}:")
+            g.put(3, g.random.choice(("continue", f"{array.name}[0] += 1")))
+        index = g.random.choice((f"{h} % 8", f"({h} // 65536) % 8", f"{h} & 7", f"({h} >> 5) % 8"))
+        reads = [
+            f"qd.{array.dtype}({a.name}[{g.random.choice((h, f'({h} // 3)'))} % n])" for a in arrays if not a.is_float
+        ]
+        g.put(2, f"{array.name}[{index}] += {g.random.choice(reads) if reads else g.cast(array.dtype, 1)}")
 
     def stencil(self) -> None:
         """Elements around each, within the borders or clamped to them."""

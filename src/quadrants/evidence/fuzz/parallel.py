@@ -13,10 +13,25 @@ if TYPE_CHECKING:
 
 __all__ = ["ParallelLoop"]
 
-DOMAINS = ("range(n)", "range(n)", "range(len(c))", "range(d.shape[0])", "range(1, n)", "range(n - 1)")
+DOMAINS = (
+    *("range(n)", "range(n)", "range(len(c))", "range(d.shape[0])", "range(1, n)", "range(n - 1)"),
+    *(
+        "range(qd.i64(n))",
+        "range(qd.i32(len(c)))",
+        "range(qd.i32(1), n)",
+        "range(n // 2)",
+        "range(min(n, qd.i32(m) & 15))",
+    ),
+)
 # Arrays that lie outside of what iterations count.
 MATRICES = ("left", "right", "product")
 STEPPED = ("range(0, n, 2)", "range(n - 1, -1, -1)", "range(n - 1, 0, -3)", "range(m & 7, n)")
+# The same as range(n), and range(1, n), where products of 32 bits wrap.
+WRAPPED = (
+    "range(n * 65536 * 65536 + n)",
+    "range(qd.i32(m) * 65536 * 65536 + 1, n)",
+    "range(n * 65535 * 65537 + 2 * n)",
+)
 CONFIGURATIONS = ("vectorize=4", "vectorize=8", "vectorize=True", "serialize=True", "parallelize=1", "serialize=False")
 
 
@@ -65,10 +80,10 @@ class ParallelLoop:
             g.put(1, f"for {self.counter} in {g.random.choice(DOMAINS)}:")
             g.put(2, f"for {self.second} in range({g.random.randint(2, 4)}):")
             return 3
-        g.put(
-            1,
-            f"for {self.counter} in {g.random.choice(STEPPED) if kind < 0.4 else g.domain if kind < 0.8 else g.random.choice(DOMAINS)}:",
-        )
+        domain = g.random.choice(STEPPED) if kind < 0.4 else g.domain if kind < 0.8 else g.random.choice(DOMAINS)
+        if not g.style.tame and g.chance(0.06):
+            domain = g.random.choice(WRAPPED)
+        g.put(1, f"for {self.counter} in {domain}:")
         return 2
 
     # Roles.
@@ -110,12 +125,16 @@ class ParallelLoop:
             return f"max({self.counter} - {g.random.randint(1, 2)}, 0)"
         if kind < 0.7:
             return f"min({self.counter} + {g.random.randint(1, 2)}, n - 1)"
+        if kind < 0.8 and not g.style.tame:
+            return f"{g.scrambled()} % n"
         return f"({g.integer(depth)}) % n"
 
     def own_index(self, array: Array) -> str:
         """An index that no two iterations share."""
         g, i = self.g, self.counter
         texts = [i, i, i, f"n - 1 - {i}", f"o[{i}]"]
+        if not g.style.tame:
+            texts += [f"{i} + qd.i32({i}) * 65536 * 65536", f"qd.i32({i})"]
         if array.shape == "wide":
             texts += [f"2 * {i}", f"2 * {i} + 3", f"{i} + 2", f"n + {i}"]
         return g.random.choice(texts)

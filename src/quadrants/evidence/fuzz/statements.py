@@ -243,6 +243,8 @@ class Statements(Expressions):
             return f"qd.static(range({self.random.randint(1, 3)}))"
         if kind < 0.4:
             return f"range({self.random.randint(0, 5)})"
+        if kind < 0.45 and not self.style.tame:
+            return f"range({self.scrambled()} % 4)"
         if kind < 0.75:
             return f"range(({self.integer(1)}) & 3)"
         start, stop = self.random.randint(-3, 6), self.random.randint(-3, 6)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["CONDITIONS", "FLOATS", "INTEGERS", "LOOSE", "UNWRITTEN"]
+__all__ = ["CONDITIONS", "FLOATS", "INTEGERS", "LOOSE", "SCRAMBLES", "UNWRITTEN"]
 
 # {0}, {1}: integers of any type; {k}: a small count; {p}: an integer that is not zero; {c}: a condition; {s}, {t}: two
 # integers of one type.
@@ -108,3 +108,17 @@ CONDITIONS: dict[str, str] = {
 # Rows that no expression is made of alone: conversions stand at every assignment, the rest have no name of their own or
 # show the bits of NaN.
 UNWRITTEN = frozenset({"cast", "bitcast", "fma", "ctz", "is_nan", "is_inf", "lookup"})
+
+# What makes random numbers of small ones, by its type; the last ones give few numbers again, and 0 alone.
+SCRAMBLES = (
+    ("i32", "{0} * 1664525 + 1013904223"),
+    ("u32", "{0} * 1664525 + 1013904223"),
+    ("i32", "{0} * 73856093"),
+    ("i32", "{0} * 1000003 - 7"),
+    ("u32", "{0} * 2654435761"),
+    ("i64", "{0} * 6364136223846793005 + 1442695040888963407"),
+    ("u64", "{0} * 6364136223846793005 + 1442695040888963407"),
+    ("i64", "{0} * 1000003"),
+    ("i32", "{0} * 65536 * 32768"),
+    ("i32", "{0} * 65536 * 65536"),
+)
