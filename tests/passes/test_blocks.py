@@ -79,6 +79,39 @@ BODIES = {
     }
     store %r, %y[%i]
     """,
+    "members under conditions of their own": """
+    %odd = bit_and %t, %one : i64
+    %is = eq %odd, %one : u1
+    %limit = constant 2.0 : f32
+    %r = if %is : f32 {
+      %sum = team_reduce %v {by = "add", width = 4} : f32
+      %more = gt %sum, %limit : u1
+      %in = if %more : f32 {
+        %w = team_scan %v {by = "add", width = 8} : f32
+        %first = load %x[%zero] : f32
+        %count = cast %first : i64
+        %z = for %k in %zero .. %count carry (%a = %w) : f32 {
+          %y.1 = shuffle %a, %k {width = 8} : f32
+          %b = add %y.1, %w : f32
+          yield %b
+        }
+        yield %z
+      } else {
+        %m = ballot %is {width = 8} : u64
+        %f = cast %m : f32
+        yield %f
+      }
+      yield %in
+    } else {
+      %s = shuffle %v, %one {width = 2} : f32
+      %p = team_scan %s {by = "max", exclusive = True, width = 8} : f32
+      %p.1 = max %p, %limit : f32
+      %p.2 = min %p.1, %s : f32
+      yield %p.2
+    }
+    barrier
+    store %r, %y[%i]
+    """,
     "memory of each thread's own": """
     %own = slot {type = matrix<f32, 2x3>} : array<f32, 2, 2, 3, L>
     %shared = shared {type = matrix<f32, 8>} : array<f32, 1, 8, L>

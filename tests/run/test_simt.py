@@ -199,6 +199,41 @@ def test_sums_and_prefixes_of_blocks_and_subgroups() -> None:
             assert (found[5, first : first + 8] == np.cumsum(part[first : first + 8])).all()
 
 
+def test_members_of_a_subgroup_under_a_condition() -> None:
+    @qd.kernel
+    def sums(x: qd.types.ndarray(), out: qd.types.ndarray()):
+        qd.loop_config(block_dim=128)
+        for i in range(len(x)):
+            t = block.thread_idx()
+            partial = block.SharedArray((4,), qd.f32)
+            if t < 4:
+                partial[t] = 0
+            block.sync()
+            total = subgroup.reduce_add(x[i])
+            if subgroup.elect():
+                partial[t // 32] = total
+            block.sync()
+            if t < 4:
+                whole = subgroup.inclusive_add(partial[t])
+                partial[t] = subgroup.shuffle(whole, 3)
+            block.sync()
+            out[0, i] = partial[t % 4]
+            if x[i] > 0:
+                out[1, i] = subgroup.exclusive_add(1)
+            else:
+                out[1, i] = -qd.math.popcnt(subgroup.ballot(x[i] < 0))
+
+    x = floats(300)
+    out = np.zeros((2, 300), np.float32)
+    sums(x, out)
+    for k, part in enumerate(blocks_of(x, 128)):
+        assert (out[0, 128 * k : 128 * k + len(part)] == part.sum()).all()
+        for first in range(0, len(part), 32):
+            team = part[first : first + 32]
+            own = out[1, 128 * k + first : 128 * k + first + len(team)]
+            assert (own == np.where(team > 0, np.cumsum(team > 0) - 1, -(team < 0).sum())).all()
+
+
 def test_votes() -> None:
     @qd.kernel
     def votes(x: qd.types.ndarray(), out: qd.types.ndarray()):

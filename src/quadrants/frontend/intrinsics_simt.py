@@ -286,9 +286,9 @@ def _combined(kind: str, by: str, names: tuple[str, ...]) -> Handler:
         else:
             attributes["width"] = _width(walker, found.get("log2_size"), node)
         _check_combined(walker, by, value, node)
-        if kind != "exclusive":
-            return Run(walker.builder.emit("team_reduce" if kind == "reduce" else "team_scan", value, **attributes))
-        return Run(_exclusive(walker, by, value, attributes))
+        if kind == "exclusive":
+            attributes["exclusive"] = True
+        return Run(walker.builder.emit("team_reduce" if kind == "reduce" else "team_scan", value, **attributes))
 
     return handler
 
@@ -300,24 +300,6 @@ def _check_combined(walker: Walker, by: str, value: Value, node: ast.AST) -> Non
         raise walker.error(
             node, "threads combine numbers", found=str(value.type), expected=expected, kind=QuadrantsTypeError
         )
-
-
-def _exclusive(walker: Walker, by: str, value: Value, attributes: dict[str, Any]) -> Value:
-    """What the members before a thread come to; the first gets what changes nothing."""
-    builder, width = walker.builder, attributes["width"]
-    identity = builder.constant(_identity(by, scalar_of(value.type)), value.type)
-    scanned = builder.emit("team_scan", value, **attributes)
-    member = _member(walker, width) if width else builder.emit("thread_index", of="block")
-    before = _shuffled(walker, scanned, builder.emit("sub", member, builder.index(1)), width)
-    return builder.emit("select", builder.emit("eq", member, builder.index(0)), identity, before)
-
-
-def _identity(by: str, scalar: ScalarType) -> float:
-    if by in ("min", "max"):
-        if scalar.is_float:
-            return float("inf") if by == "min" else float("-inf")
-        return scalar.maximum if by == "min" else scalar.minimum
-    return {"add": 0, "mul": 1, "bit_or": 0, "bit_xor": 0, "bit_and": -1 if scalar.is_signed else scalar.maximum}[by]
 
 
 for _name, _by in _COMBINERS.items():

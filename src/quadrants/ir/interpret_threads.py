@@ -1,7 +1,7 @@
 """Block loops, as the interpreter runs them: the threads of a block in turn, each up to the next meeting.
 
-Each is a thread of Python's of which one runs at a time. Where threads of a block come to different meetings, or some are
-done while others wait, the run fails.
+Each is a thread of Python's of which one runs at a time. Where only some members of a subgroup come to a meeting, these
+meet; a meeting of the block that others have not come to, or never will, fails.
 """
 
 # pyright: basic
@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from quadrants.errors import QuadrantsAssertionError
-from quadrants.ir.nodes import Op, Value
-from quadrants.ir.threads import block_size
+from quadrants.ir import evaluate as ev
+from quadrants.ir.nodes import Op, Value, walk
+from quadrants.ir.threads import MEETINGS, block_size, is_of_block, neutral
 from quadrants.ir.types import scalar_of
 from quadrants.recursion import deep_recursion
 
@@ -54,28 +55,32 @@ class _Member:
 
 
 class _Team:
-    """The threads of one block."""
+    """The threads of one block. `order`: the operations of the program, numbered."""
 
-    def __init__(self) -> None:
+    def __init__(self, order: dict[Op, int]) -> None:
+        self.order = order
+        self.size = 0
         self.turn = threading.Semaphore(0)
         self.failed = False
         self.brought: dict[int, Any] = {}
         self.shared: dict[Op, Any] = {}
 
     def run(self, tasks: list[Callable[[], None]], first: int) -> None:
+        self.size = len(tasks)
         members = [_Member(self, position, first + position) for position in range(len(tasks))]
         threads = [threading.Thread(target=_live, args=pair, daemon=True) for pair in zip(members, tasks)]
         for thread in threads:
             thread.start()
-        left = members
+        left = going = members
         try:
             while left:
-                for member in left:
+                for member in going:
                     member.turn.release()
                     self.turn.acquire()
                     if member.error is not None:
                         raise member.error
-                left = self._met(left)
+                left = [member for member in left if member.at is not None]
+                going = self._met(left) if left else []
         except BaseException:
             self.failed = True
             raise
@@ -86,14 +91,16 @@ class _Team:
                 thread.join()
 
     def _met(self, members: list[_Member]) -> list[_Member]:
-        """The threads that go on, behind a meeting."""
-        places = {member.at for member in members}
-        if len(places) > 1:
+        """The threads that go on, behind a meeting: of subgroups, first those whose meeting comes first in the program."""
+        places = [member.at for member in members if member.at is not None]
+        first = min(places, key=self.order.__getitem__)
+        met = [member for member in members if member.at is first]
+        if len(met) < self.size and is_of_block(first):
             error = QuadrantsAssertionError("threads of one block are at different meetings")
-            error.location = next(place.location for place in places if place is not None)
+            error.location = first.location
             raise error
-        self.brought = {member.position: member.value for member in members}
-        return members if places != {None} else []
+        self.brought = {member.position: member.value for member in met}
+        return met
 
 
 def _live(member: _Member, task: Callable[[], None]) -> None:
@@ -121,13 +128,16 @@ def block_loop(program: Any, op: Op) -> Callable[[Environment], None]:
     lows, highs = op.operands[:rank], op.operands[rank : 2 * rank]
     arguments = op.regions[0].arguments
     run_body = program.block(op.regions[0])
+    functions = program.module.functions.values()
+    everything = itertools.chain.from_iterable(walk(function.body) for function in functions)
+    order = {inner: number for number, inner in enumerate(everything) if inner.kind in MEETINGS}
 
     def run(env: Environment) -> None:
         ranges = [range(int(env[low]), int(env[high])) for low, high in zip(lows, highs)]
         iterations = itertools.product(*ranges)
         first = 0
         while part := list(itertools.islice(iterations, size)):
-            _Team().run([_task(run_body, env, arguments, counters) for counters in part], first)
+            _Team(order).run([_task(run_body, env, arguments, counters) for counters in part], first)
             first += len(part)
 
     return run
@@ -209,19 +219,23 @@ def _team_reduce(program: Any, op: Op) -> Callable[[Environment], None]:
 
 
 def _team_scan(program: Any, op: Op) -> Callable[[Environment], None]:
+    if op.attribute("exclusive"):
+        return _combining(program, op, lambda place, position: place < position)
     return _combining(program, op, lambda place, position: place <= position)
 
 
 def _combining(program: Any, op: Op, counts: Callable[[int, int], bool]) -> Callable[[Environment], None]:
     value, result = op.operands[0], op.results[0]
-    combine = program.combiner(op.attribute("by"), scalar_of(value.type))
+    scalar, by = scalar_of(value.type), op.attribute("by")
+    combine = program.combiner(by, scalar)
+    nothing = ev.held_dtype(scalar).type(neutral(by, scalar))
 
     def run(env: Environment) -> None:
         member = _current.member
         values = [
             brought for place, brought in _team(op, member.meet(op, env[value])) if counts(place, member.position)
         ]
-        total = values[0]
+        total = values[0] if values else nothing
         for following in values[1:]:
             total = combine(total, following)
         env[result] = total

@@ -12,8 +12,18 @@ from collections.abc import Iterator
 from typing import Any
 
 from quadrants.ir.nodes import Block, Module, Op, walk
+from quadrants.ir.types import ScalarType
 
-__all__ = ["DEFAULT_BLOCK", "MEETINGS", "MOST_THREADS", "TEAM_OPS", "block_size", "team_ops", "uses_threads"]
+__all__ = [
+    "DEFAULT_BLOCK",
+    "MEETINGS",
+    "MOST_THREADS",
+    "TEAM_OPS",
+    "block_size",
+    "is_of_block",
+    "team_ops",
+    "uses_threads",
+]
 
 DEFAULT_BLOCK = 128
 MOST_THREADS = 1024
@@ -38,7 +48,21 @@ def uses_threads(block: Block, module: Module) -> bool:
     return next(team_ops(block, module), None) is not None
 
 
+def is_of_block(meeting: Op) -> bool:
+    """Whether all threads of a block meet there, not those of smaller teams."""
+    return meeting.kind == "barrier" or not meeting.attributes["width"]
+
+
 def block_size(loop: Op) -> int:
     """How many threads a block of a block loop has."""
     config: dict[str, Any] = loop.attribute("config") or {}
     return config.get("block_dim") or DEFAULT_BLOCK
+
+
+def neutral(by: str, scalar: ScalarType) -> float:
+    """What the first of a team gets of an exclusive scan."""
+    if by in ("min", "max"):
+        if scalar.is_float:
+            return float("inf") if by == "min" else float("-inf")
+        return scalar.maximum if by == "min" else scalar.minimum
+    return {"mul": 1, "bit_and": -1 if scalar.is_signed else scalar.maximum}.get(by, 0)

@@ -19,15 +19,16 @@ from quadrants.errors import QuadrantsSyntaxError, QuadrantsUnsupportedError
 from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Block, Location, Op, Value, walk
 from quadrants.ir.ops import OPS
-from quadrants.ir.threads import MEETINGS, TEAM_OPS
-from quadrants.ir.types import ArrayType, MatrixType, Type, i64, matrix_type, scalar_of, shape_of, u64
+from quadrants.ir.threads import MEETINGS, TEAM_OPS, is_of_block
+from quadrants.ir.types import ArrayType, MatrixType, Type, i64, matrix_type, scalar_of, shape_of
 from quadrants.passes.memory import ARRAY_POSITION
 from quadrants.passes.nest import highs, inits, lows
 from quadrants.passes.places import shown
 from quadrants.passes.structure import loop_jumps
+from quadrants.passes.thread_meetings import MEET, fold
 from quadrants.passes.uniformity import Uniformity
 
-__all__ = ["Stretches"]
+__all__ = ["Scratch", "Stretches"]
 
 _LITTLE = 24.0
 """Arithmetic of at most so many nanoseconds is done again rather than kept."""
@@ -35,7 +36,7 @@ _MOST_SCRATCH = 8 << 20
 _JUMPS = ("break", "continue")
 
 
-class _Scratch:
+class Scratch:
     """Where values of all threads of a block lie; `each`: an element a thread."""
 
     __slots__ = ("each", "slot")
@@ -46,14 +47,15 @@ class _Scratch:
 
 
 class _Stretch:
-    """A loop over the threads: `loads` come first, then `ops`; `known`: what stands there for values from elsewhere."""
+    """A loop over the threads, with its code in `block`: `loads` come first; `known`: what stands there for values from
+    elsewhere."""
 
     __slots__ = ("block", "known", "loads", "op", "thread")
 
-    def __init__(self, op: Op) -> None:
+    def __init__(self, op: Op, block: Block) -> None:
         self.op = op
-        self.block = op.regions[0]
-        self.thread = self.block.arguments[0]
+        self.block = block
+        self.thread = op.regions[0].arguments[0]
         self.loads = 0
         self.known: dict[Value, Value] = {}
 
@@ -64,7 +66,7 @@ class _Frame:
 
     __slots__ = ("kind", "targets")
 
-    def __init__(self, kind: str, targets: list[_Scratch | None]) -> None:
+    def __init__(self, kind: str, targets: list[Scratch | None]) -> None:
         self.kind = kind
         self.targets = targets
 
@@ -87,11 +89,12 @@ class Stretches:
         self.bytes = 0
         self.stretch: _Stretch | None = None
         self.home: dict[Value, _Stretch | None] = {thread: None}
-        self.scratch: dict[Value, _Scratch] = {}
-        self.memory: dict[Value, _Scratch] = {}
+        self.scratch: dict[Value, Scratch] = {}
+        self.memory: dict[Value, Scratch] = {}
         self.costs: dict[Value, float | None] = {thread: 0.0}
         self.frames = [_Frame("thread", [])]
         self.operands: dict[Op, tuple[Value, ...]] = {}
+        self.mask: Scratch | None = None
 
     def run(self) -> None:
         self.ops(self.region.ops, False)
@@ -116,7 +119,7 @@ class Stretches:
             later[position] = later[position + 1] or _meets(ops[position + 1])
         for position, op in enumerate(ops[:-1]):
             if op.kind in TEAM_OPS:
-                _TEAM[op.kind](self, op)
+                MEET[op.kind](self, op)
             elif op.regions and self.is_taken_apart(op, meets_later or later[position]):
                 _APART[op.kind](self, op, meets_later or later[position])
             elif op.kind == "slot":
@@ -145,7 +148,10 @@ class Stretches:
             parts = op.regions[0].ops[-1].operands[0] in self.uniform.varying
         if not parts:
             return
-        meeting = next((inner for region in op.regions for inner in walk(region) if inner.kind in MEETINGS), None)
+        meetings = [inner for region in op.regions for inner in walk(region) if inner.kind in MEETINGS]
+        meeting = next((inner for inner in meetings if op.kind != "if" or is_of_block(inner)), None)
+        if meeting is None and meetings and not jumps:
+            return
         what = "loop" if op.kind != "if" else "condition"
         place, around = shown((meeting or jumps[0]).location), shown(op.location)
         raise QuadrantsSyntaxError.at(
@@ -244,7 +250,7 @@ class Stretches:
         stretch.loads += 1
         return op.results[0]
 
-    def kept(self, value: Value) -> _Scratch:
+    def kept(self, value: Value) -> Scratch:
         """The scratch of a value, written where it is defined."""
         found = self.scratch.get(value)
         if found is None:
@@ -257,7 +263,15 @@ class Stretches:
             home.block.ops.insert(home.block.ops.index(owner) + 1, store)
         return found
 
-    def slot(self, type_: Type, each: bool) -> _Scratch:
+    def define(self, value: Value, found: Value, stretch: _Stretch) -> None:
+        """`found`, computed in a stretch, is what a value is; what others brought is not there to compute it again."""
+        assert type(found.owner) is Op
+        self.home[value] = stretch
+        self.costs[value] = None
+        value.owner = found.owner
+        value.owner.results = [value]
+
+    def slot(self, type_: Type, each: bool) -> Scratch:
         shape = shape_of(type_)
         whole = matrix_type(scalar_of(type_), (self.size, *shape)) if each else type_
         builder = Builder(Block(), self.location)
@@ -265,9 +279,9 @@ class Stretches:
         self.slots += builder.block.ops
         count = whole.count if type(whole) is MatrixType else 1
         self.bytes += count * scalar_of(type_).bytes
-        return _Scratch(slot, each)
+        return Scratch(slot, each)
 
-    def place(self, scratch: _Scratch, stretch: _Stretch) -> tuple[Value, ...]:
+    def place(self, scratch: Scratch, stretch: _Stretch) -> tuple[Value, ...]:
         return (stretch.thread,) if scratch.each else ()
 
     def in_block(self, value: Value) -> Value:
@@ -292,15 +306,26 @@ class Stretches:
             region = Block()
             region.add_argument(i64, "thread")
             op = builder.op("for", builder.index(0), self.width, regions=(region,), rank=1)
-            self.stretch = _Stretch(op)
+            self.stretch = _Stretch(op, self.masked(region))
         return self.stretch
+
+    def masked(self, region: Block) -> Block:
+        """Where in a loop over the threads the code goes: under the mask, if there is one."""
+        if self.mask is None:
+            return region
+        yes, no = Block(), Block()
+        builder = Builder(region, self.location)
+        Builder(no, self.location).op("yield")
+        builder.op("if", builder.load(self.mask.slot, region.arguments[0]), regions=(yes, no))
+        return yes
 
     def close(self) -> None:
         if self.stretch is not None:
-            self.stretch.block.ops.append(Op("yield", location=self.location))
+            for block in dict.fromkeys((self.stretch.block, self.stretch.op.regions[0])):
+                block.ops.append(Op("yield", location=self.location))
             self.stretch = None
 
-    def put(self, value: Value, scratch: _Scratch) -> None:
+    def put(self, value: Value, scratch: Scratch) -> None:
         """Writes a value to scratch, at the end of a stretch."""
         stretch = self.open()
         stored = self.use(value, stretch)
@@ -332,14 +357,14 @@ class Stretches:
         self.frames.pop()
         self.level = level
 
-    def keep_in(self, value: Value, scratch: _Scratch) -> None:
+    def keep_in(self, value: Value, scratch: Scratch) -> None:
         self.home[value] = None
         self.costs[value] = None
         self.scratch[value] = scratch
 
-    def given_on(self, values: list[Value]) -> list[_Scratch | None]:
+    def given_on(self, values: list[Value]) -> list[Scratch | None]:
         """Where each of some values goes that control flow hands on, under several names."""
-        found: list[_Scratch | None] = []
+        found: list[Scratch | None] = []
         for value in values:
             scratch = self.slot(value.type, True) if value in self.uniform.varying else None
             if scratch is not None:
@@ -348,7 +373,7 @@ class Stretches:
         return found
 
     def emit(
-        self, op: Op, operands: tuple[Value, ...], regions: tuple[Block, ...], targets: list[_Scratch | None]
+        self, op: Op, operands: tuple[Value, ...], regions: tuple[Block, ...], targets: list[Scratch | None]
     ) -> None:
         """Appends control flow of the block's; what it hands on in all threads alike are its results."""
         made = Op(op.kind, operands, (), None, regions, op.location)
@@ -362,6 +387,9 @@ class Stretches:
         self.level.ops.append(made)
 
     def branch(self, op: Op, meets_later: bool) -> None:
+        if op.operands[0] in self.uniform.varying:
+            self.masked_branch(op, meets_later)
+            return
         self.close()
         condition = self.in_block(op.operands[0])
         targets = self.given_on(op.results)
@@ -369,6 +397,44 @@ class Stretches:
         for region, own in zip(op.regions, regions):
             self.inside(own, region.ops, _Frame("if", targets), meets_later)
         self.emit(op, (condition,), regions, targets)
+
+    def masked_branch(self, op: Op, meets_later: bool) -> None:
+        """A branch that some threads of a block take: the members of subgroups that are there meet. Law: a branch that no
+        thread takes is not run, so that what is the same in all threads there has been computed."""
+        condition, targets, around = op.operands[0], self.given_on(op.results), self.mask
+        masks = [self.slot(condition.type, True) for _ in op.regions]
+        if around is not None:
+            self.close()
+            self.mask = None
+            stretch = self.open(op.location)
+            builder = Builder(stretch.block, op.location)
+            for mask in masks:
+                builder.op("store", builder.constant(False, condition.type), mask.slot, stretch.thread)
+            self.close()
+            self.mask = around
+        stretch = self.open(op.location)
+        taken = self.use(condition, stretch)
+        builder = Builder(stretch.block, op.location)
+        for mask, value in zip(masks, (taken, builder.bit_not(taken))):
+            builder.op("store", value, mask.slot, stretch.thread)
+        self.close()
+        for region, mask in zip(op.regions, masks):
+            if len(region.ops) > 1 or region.ops[0].operands:
+                self.masked_region(op, region, mask, _Frame("if", targets), meets_later)
+        self.mask = around
+
+    def masked_region(self, op: Op, region: Block, mask: Scratch, frame: _Frame, meets_later: bool) -> None:
+        builder = Builder(self.level, op.location)
+
+        def either(inside: Builder, thread: Value, before: Value) -> Value:
+            return inside.bit_or(before, inside.load(mask.slot, thread))
+
+        some = fold(builder, builder.index(0), self.width, builder.constant(False, op.operands[0].type), either)
+        self.mask = mask
+        yes, no = Block(), Block()
+        Builder(no, op.location).op("yield")
+        self.inside(yes, region.ops, frame, meets_later)
+        builder.op("if", some, regions=(yes, no))
 
     def loop(self, op: Op, meets_later: bool) -> None:
         rank: int = op.attribute("rank")
@@ -393,9 +459,9 @@ class Stretches:
 
     def carried(
         self, op: Op, starts: tuple[Value, ...], arguments: list[list[Value]]
-    ) -> tuple[list[_Scratch | None], tuple[Value, ...]]:
+    ) -> tuple[list[Scratch | None], tuple[Value, ...]]:
         """Where what a loop carries goes, with what it starts from there, and the starts of the rest."""
-        targets: list[_Scratch | None] = []
+        targets: list[Scratch | None] = []
         for position, (start, result) in enumerate(zip(starts, op.results)):
             names = [result, *[group[position] for group in arguments]]
             scratch = None
@@ -408,147 +474,6 @@ class Stretches:
         self.close()
         return targets, tuple(map(self.in_block, _alike(starts, targets)))
 
-    # What the threads do together.
-
-    def shared(self, op: Op) -> None:
-        self.memory[op.results[0]] = self.slot(op.attributes["type"], False)
-
-    def barrier(self, op: Op) -> None:
-        self.close()
-
-    def fence(self, op: Op) -> None:
-        """The threads of a block run in turn: each sees what the others wrote. Law: no fence is for the grid."""
-        if op.attributes["scope"] == "grid":
-            raise QuadrantsUnsupportedError.at(
-                shown(op.location),
-                "blocks do not wait for one another's memory on this target",
-                hint="put the parts into loops of their own: what one loop wrote is seen in the next",
-            )
-
-    def brought(self, op: Op) -> _Scratch:
-        """What each thread brings to a meeting."""
-        scratch = self.slot(op.operands[0].type, True)
-        self.put(op.operands[0], scratch)
-        self.close()
-        return scratch
-
-    def shuffle(self, op: Op) -> None:
-        scratch, width = self.brought(op), op.attributes["width"]
-        stretch = self.open(op.location)
-        source = self.use(op.operands[1], stretch)
-        builder = Builder(stretch.block, op.location)
-        thread, place, zero = stretch.thread, source, builder.index(0)
-        there = builder.bit_and(builder.ge(source, zero), builder.lt(source, builder.index(width or self.size)))
-        if width:
-            place = builder.add(builder.sub(thread, builder.mod(thread, builder.index(width))), source)
-        there = builder.bit_and(there, builder.lt(place, self.width))
-        found = builder.load(scratch.slot, builder.select(there, place, thread))
-        self.define(op.results[0], found, stretch)
-
-    def define(self, value: Value, found: Value, stretch: _Stretch) -> None:
-        """`found` is what the value is."""
-        self.home[value] = stretch
-        self.costs[value] = None  # what others brought is not there again
-        value.owner = found.owner
-        assert type(found.owner) is Op
-        found.owner.results = [value]
-
-    def ballot(self, op: Op) -> None:
-        scratch = self.brought(op)
-
-        def votes(builder: Builder, low: Value, high: Value) -> Value:
-            def vote(inside: Builder, thread: Value, before: Value) -> Value:
-                bit = inside.shl(inside.constant(1, u64), inside.cast(inside.sub(thread, low), u64))
-                counted = inside.select(inside.load(scratch.slot, thread), bit, inside.constant(0, u64))
-                return inside.bit_or(before, counted)
-
-            return _fold(builder, low, high, builder.constant(0, u64), vote)
-
-        self.given(op, votes)
-
-    def reduce(self, op: Op) -> None:
-        scratch, by = self.brought(op), op.attributes["by"]
-
-        def total(builder: Builder, low: Value, high: Value) -> Value:
-            def step(inside: Builder, thread: Value, before: Value) -> Value:
-                return inside.emit(by, before, inside.load(scratch.slot, thread))
-
-            start = builder.load(scratch.slot, low)
-            return _fold(builder, builder.add(low, builder.index(1)), high, start, step)
-
-        self.given(op, total)
-
-    def scan(self, op: Op) -> None:
-        scratch, by = self.brought(op), op.attributes["by"]
-        result = self.result(op)
-
-        def sums(builder: Builder, low: Value, high: Value) -> None:
-            def step(inside: Builder, thread: Value, before: Value) -> Value:
-                found = inside.emit(by, before, inside.load(scratch.slot, thread))
-                inside.op("store", found, result.slot, thread)
-                return found
-
-            start = builder.load(scratch.slot, low)
-            builder.op("store", start, result.slot, low)
-            _fold(builder, builder.add(low, builder.index(1)), high, start, step)
-
-        self.teams(op, sums)
-
-    def result(self, op: Op) -> _Scratch:
-        """Where a meeting's result lies."""
-        value = op.results[0]
-        scratch = self.slot(value.type, value in self.uniform.varying)
-        self.keep_in(value, scratch)
-        return scratch
-
-    def given(self, op: Op, compute: Callable[[Builder, Value, Value], Value]) -> None:
-        """Each member of a team gets what is computed for the team."""
-        result = self.result(op)
-
-        def team(builder: Builder, low: Value, high: Value) -> None:
-            found = compute(builder, low, high)
-            if result.each:
-                _each(builder, low, high, lambda inside, thread: inside.op("store", found, result.slot, thread))
-            else:
-                builder.op("store", found, result.slot)
-
-        self.teams(op, team)
-
-    def teams(self, op: Op, code: Callable[[Builder, Value, Value], None]) -> None:
-        """Code of the block for each team: from its first thread to behind its last."""
-        builder, width = Builder(self.level, op.location), op.attributes["width"]
-        if not width:
-            code(builder, builder.index(0), self.width)
-            return
-        count = builder.floordiv(builder.add(self.width, builder.index(width - 1)), builder.index(width))
-
-        def one(inside: Builder, team: Value) -> None:
-            low = inside.mul(team, inside.index(width))
-            code(inside, low, inside.min(inside.add(low, inside.index(width)), self.width))
-
-        _each(builder, builder.index(0), count, one)
-
-
-def _each(builder: Builder, low: Value, high: Value, code: Callable[[Builder, Value], object]) -> None:
-    """A loop in order."""
-    region = Block()
-    counter = region.add_argument(i64)
-    inside = Builder(region, builder.location)
-    code(inside, counter)
-    inside.op("yield")
-    builder.op("for", low, high, regions=(region,), rank=1)
-
-
-def _fold(
-    builder: Builder, low: Value, high: Value, start: Value, step: Callable[[Builder, Value, Value], Value]
-) -> Value:
-    """A loop in order that carries a value."""
-    region = Block()
-    counter, before = region.add_argument(i64), region.add_argument(start.type)
-    inside = Builder(region, builder.location)
-    inside.op("yield", step(inside, counter, before))
-    return builder.op("for", low, high, start, regions=(region,), rank=1).result
-
 
 def _uniformity(region: Block, thread: Value, location: Location | None) -> Uniformity:
     """What differs between the threads of a block."""
@@ -559,7 +484,7 @@ def _uniformity(region: Block, thread: Value, location: Location | None) -> Unif
     return Uniformity(around, [thread])
 
 
-def _alike(values: Sequence[Value], targets: list[_Scratch | None]) -> list[Value]:
+def _alike(values: Sequence[Value], targets: list[Scratch | None]) -> list[Value]:
     """The values that are the same in all threads."""
     return [value for value, target in zip(values, targets) if target is None]
 
@@ -582,15 +507,6 @@ def _leaving(op: Op) -> list[Op]:
     return [jump for region in op.regions for jump in loop_jumps(region)] if op.kind == "if" else []
 
 
-_TEAM: dict[str, Callable[[Stretches, Op], None]] = {
-    "shared": Stretches.shared,
-    "barrier": Stretches.barrier,
-    "fence": Stretches.fence,
-    "shuffle": Stretches.shuffle,
-    "ballot": Stretches.ballot,
-    "team_reduce": Stretches.reduce,
-    "team_scan": Stretches.scan,
-}
 _APART: dict[str, Callable[[Stretches, Op, bool], None]] = {
     "if": Stretches.branch,
     "for": Stretches.loop,
