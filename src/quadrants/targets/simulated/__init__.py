@@ -5,27 +5,30 @@ It shows, on any machine, what targets with a device rely on: which values the h
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from quadrants import knobs
+from quadrants.errors import QuadrantsInternalError
 from quadrants.ir import evaluate as ev
 from quadrants.ir.interpret import prepare
-from quadrants.ir.nodes import Module
-from quadrants.ir.types import ArrayType
-from quadrants.records import replace
+from quadrants.ir.nodes import Function, Module, walk
+from quadrants.ir.types import ArrayType, scalar_of
 from quadrants.targets import reference
 from quadrants.targets.capability import CapabilityRecord, Facts
 from quadrants.targets.device.host import HostProgram
 from quadrants.targets.device.interface import DeviceArray
 from quadrants.targets.device.tasks import Task
+from quadrants.targets.simulated.profiles import PLAIN
 
-__all__ = ["RECORD", "build", "facts", "record"]
+__all__ = ["RECORD", "build", "facts", "playing", "record"]
 
-RECORD = replace(reference.RECORD, name="simulated", launches=True, calls_c=False)
+RECORD = PLAIN
+_played: CapabilityRecord = RECORD
 
 
 class _Memory:
@@ -65,8 +68,19 @@ class _Device:
 
 
 def record() -> CapabilityRecord:
-    """What the reference target can do, on a device."""
-    return RECORD
+    """What the reference target can do, on a device; or what the device that is played can do."""
+    return _played
+
+
+@contextmanager
+def playing(device_record: CapabilityRecord) -> Iterator[None]:
+    """While it is open, the device has what that record says, and no more: kernels are compiled for it."""
+    global _played
+    before, _played = _played, device_record
+    try:
+        yield
+    finally:
+        _played = before
 
 
 def facts() -> Facts:
@@ -75,8 +89,24 @@ def facts() -> Facts:
 
 
 def build(module: Module, options: knobs.Options) -> HostProgram:
-    """A kernel, ready to run."""
-    return HostProgram(module, _device(options.debug))
+    """A kernel, ready to run. QuadrantsInternalError where tasks need what the record says that the device lacks."""
+    program = HostProgram(module, _device(options.debug))
+    for task in program.tasks:
+        _check(task.function)
+    for name, function in module.functions.items():
+        if name != module.entry:
+            _check(function)
+    return program
+
+
+def _check(function: Function) -> None:
+    """Law: what a record lacks is in no task of it: passes that write arithmetic out keep to the record, too."""
+    for op in walk(function.body):
+        for value in (*op.results, *op.operands):
+            if not _played.has_dtype(scalar_of(value.type)):
+                raise QuadrantsInternalError(
+                    f"{op.kind} in {function.name} needs {scalar_of(value.type)}, which {_played.name} has not"
+                )
 
 
 @lru_cache(maxsize=2)
