@@ -13,6 +13,7 @@ from quadrants.lang import log
 from quadrants.lang.types import use_python_widths
 from quadrants.runtime import threads
 from quadrants.targets import table
+from quadrants.targets.capability import CapabilityRecord
 
 __all__ = [
     "amdgpu",
@@ -98,6 +99,8 @@ def _apply(arch: Any, settings: dict[str, Any], enable_fallback: bool) -> Arch:
     state.restore(settings)
     state.arch = chosen = _choose_arch(state.arch if state.arch is not None else arch, enable_fallback)
     state.default_float = state.default_fp = _default_type("default_fp", state.default_fp, types.f32)
+    if not table.row(chosen).machine_code:
+        state.default_float = state.default_fp = _widest_float(state.default_float, table.find(chosen).record())
     state.default_int = state.default_ip = _default_type("default_ip", state.default_ip, types.i32)
     state.initialised = True
     _hand_over()
@@ -159,6 +162,17 @@ def _default_type(option: str, value: Any, default: types.ScalarType) -> types.S
     if isinstance(value, types.ScalarType) and value in named.values():
         return value
     raise ValueError(f"{option} must be one of {', '.join(map(str, named.values()))}, not {value!r}")
+
+
+def _widest_float(wanted: types.ScalarType, record: CapabilityRecord) -> types.ScalarType:
+    """The type of weak floats where the target may not have the one wanted: then the widest that it has, and it is said."""
+    if record.has_dtype(wanted):
+        return wanted
+    widest = next(scalar for scalar in (types.f64, types.f32, types.f16) if record.has_dtype(scalar))
+    log.warn(
+        f"the target {record.name} has no {wanted} on this machine: floats without a type of their own are {widest}"
+    )
+    return widest
 
 
 def reset() -> None:

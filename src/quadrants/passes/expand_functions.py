@@ -10,13 +10,15 @@ from __future__ import annotations
 from functools import lru_cache
 from pathlib import Path
 
+from quadrants.errors import QuadrantsUnsupportedError
 from quadrants.ir.builder import Builder
-from quadrants.ir.nodes import Block, Function, Location, Module, Op
+from quadrants.ir.nodes import Block, Function, Location, Module, Op, walk
 from quadrants.ir.text import parse_module
 from quadrants.ir.types import ScalarType, f32, f64, scalar_of
 from quadrants.passes.clone import clone_ops
 from quadrants.passes.context import PassContext
 from quadrants.passes.elementary import EXPANDED
+from quadrants.passes.places import shown
 
 __all__ = ["path_of", "run"]
 
@@ -40,6 +42,7 @@ def run(module: Module, context: PassContext) -> None:
     if context.record is None:
         return
     wanted = EXPANDED - context.record.functions
+    _refuse(module, wanted, context)
     called: set[tuple[str, ScalarType]] = set()
     for function in module.functions.values():
         _Expander(wanted, called).block(function.body)
@@ -48,6 +51,27 @@ def run(module: Module, context: PassContext) -> None:
         module.add(_function(name, scalar, called))
     for name, scalar in sorted(called - whole, key=str):
         module.add(_function(name, scalar, called))
+
+
+def _refuse(module: Module, wanted: frozenset[str], context: PassContext) -> None:
+    """QuadrantsUnsupportedError at the first function whose body computes in a type that the target lacks."""
+    if context.record.has_dtype(f64):
+        return
+    for function in module.functions.values():
+        for op in walk(function.body):
+            if op.kind in wanted and scalar_of(op.results[0].type).is_float and _needs_f64(op.kind):
+                raise QuadrantsUnsupportedError.at(
+                    shown(op.location),
+                    f"{op.kind} is computed in f64 on the way, which the target {context.record.name} lacks on this machine",
+                    hint="write it by functions that are not, or use another target: qd.init(arch=…)",
+                )
+
+
+@lru_cache(maxsize=32)
+def _needs_f64(name: str) -> bool:
+    """Whether the body of a function of f32, or what it calls, has numbers of f64."""
+    bodies = [_body(name, f32), *([_body(far_name(name), f32)] if path_of(far_name(name), f32).exists() else [])]
+    return any(scalar_of(result.type) is f64 for body in bodies for op in walk(body.body) for result in op.results)
 
 
 class _Expander:

@@ -2,7 +2,7 @@
 
 A sum of f32 in a parallel loop is right to 1e-6 on 1e8 values. Where the body is such that vector lanes add it up, it is
 f32 over blocks of iterations, and f64 over the blocks; else it is f64 throughout, at the same speed. f16 and bf16 are
-likewise, with f32 in the blocks. Where a sum goes on through inner loops, these are cut in blocks, and all around them is
+likewise, with f32 in the blocks. Where the target has no f64, f32 takes its place, and sums of f32 stay as they are. Where a sum goes on through inner loops, these are cut in blocks, and all around them is
 f64.
 """
 
@@ -66,6 +66,7 @@ class _Widener:
     def __init__(self, function: Function, context: PassContext) -> None:
         self.function = function
         self.context = context
+        self.wide = f64 if context.record is None or context.record.has_dtype(f64) else f32
         self.nest = Nest(function)
         self.forms = Forms(self.nest)
 
@@ -91,7 +92,7 @@ class _Widener:
         wide = {
             chain.position: chain
             for chain in chains
-            if chain is not None and chain.combiner == "add" and _is_narrow(scalar_of(chain.argument.type))
+            if chain is not None and chain.combiner == "add" and self._is_narrow(scalar_of(chain.argument.type))
         }
         added = 0
         if wide and self.context.permit():
@@ -99,6 +100,9 @@ class _Widener:
             self.context.count("sums widened", len(wide))
         self._chunk(loop)
         return added
+
+    def _is_narrow(self, scalar: ScalarType) -> bool:
+        return scalar.is_float and scalar.bits < self.wide.bits
 
     def _chunk(self, loop: Op) -> None:
         """Law: a chunk depends on the code alone, so that sums have the same bits whatever the number of threads."""
@@ -114,22 +118,18 @@ class _Widener:
         rank: int = loop.attribute("rank")
         for number in wide:
             narrow = loop.results[number]
-            wider = with_scalar(narrow.type, f64)
+            wider = with_scalar(narrow.type, self.wide)
             place = 2 * rank + number
             init = start.cast(loop.operands[place], wider)
             loop.operands = (*loop.operands[:place], init, *loop.operands[place + 1 :])
             result = end.emit("cast", narrow, type=narrow.type)
             replace_uses(self.nest, narrow, result)
             narrow.type = wider
-        _Widening(self.nest, self.forms, wide).loop(loop, set(wide), start)
+        _Widening(self.nest, self.forms, wide, self.wide).loop(loop, set(wide), start)
         block.ops[position : position + 1] = [*before.ops, loop, *behind.ops]
         self.nest = Nest(self.function)
         self.forms = Forms(self.nest)
         return len(before.ops) + len(behind.ops)
-
-
-def _is_narrow(scalar: ScalarType) -> bool:
-    return scalar.is_float and scalar.bits <= 32
 
 
 def _allow_reassociation(chain: Chain) -> None:
@@ -150,10 +150,11 @@ def _is_open(op: Op, forms: Forms) -> bool:
 class _Widening:
     """Widens the sums of one parallel loop. `chains` are by the position at which that loop carries them."""
 
-    def __init__(self, nest: Nest, forms: Forms, chains: dict[int, Chain]) -> None:
+    def __init__(self, nest: Nest, forms: Forms, chains: dict[int, Chain], wide: ScalarType) -> None:
         self.nest = nest
         self.forms = forms
         self.chains = chains
+        self.wide = wide
         self.values = {value for chain in chains.values() for value in chain.values}
         self.steps = {op: place for chain in chains.values() for op, place in chain.steps}
         self.inner = {loop for chain in chains.values() for loop in chain.loops}
@@ -233,8 +234,8 @@ class _Widening:
         for region in loop.regions:
             for position in positions:
                 value = region.arguments[rank + position]
-                value.type = with_scalar(value.type, f64)
-            self._retype(region, f64)
+                value.type = with_scalar(value.type, self.wide)
+            self._retype(region, self.wide)
 
     def _retype(self, block: Block, scalar: ScalarType) -> None:
         """The versions defined in a block in another type; what is added to them is cast to it."""
@@ -248,7 +249,7 @@ class _Widening:
                     result.type = with_scalar(result.type, scalar)
             if op.kind == "if" and op.attribute("types"):
                 op.attributes = {**(op.attributes or {}), "types": tuple([result.type for result in op.results])}
-            if op in self.inner and scalar is f64 and not self._is_short(op):
+            if op in self.inner and scalar is self.wide and not self._is_short(op):
                 continue
             for region in op.regions:
                 for argument in region.arguments:
