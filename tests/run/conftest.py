@@ -2,34 +2,46 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator, Iterator
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 import pytest
 
 import quadrants as qd
 from quadrants import knobs
 from quadrants.errors import QuadrantsUnsupportedError
+from quadrants.evidence.amdgpu.driver import assembled, unexplained_spills
 from quadrants.evidence.programs import TargetExecutor
 from quadrants.evidence.ptx.driver import played
 from quadrants.targets import table
+from quadrants.targets.llvm.amdgpu import lld
 
 EXECUTORS = [
     TargetExecutor(f"{arch}-O{level}", arch, opt_level=level)
     for arch in ("reference", "simulated", "vulkan", "cuda", "arm64", "x64")
     for level in (0, 1)
 ]
+EXECUTORS.append(TargetExecutor("amdgpu-O1", "amdgpu"))
 
 
 # What the reference shows in the fast tests, devices, played or emulated, and Arm64 show in all of them.
-DEVICES = ("simulated", "vulkan", "cuda", "arm64")
+DEVICES = ("simulated", "vulkan", "cuda", "arm64", "amdgpu")
+
+# Code for AMD's GPUs is made for one processor, and linked; results are the interpreter's (evidence/amdgpu).
+AMD_PROCESSOR = os.environ.get("QD_TEST_AMD_PROCESSOR", "gfx942")
 
 
 def marks(executor: TargetExecutor) -> list[pytest.MarkDecorator]:
-    """Devices are slow; those that are not here are skipped, with the reason (CUDA's code is executed by our interpreter)."""
+    """Devices are slow; those that are not here are skipped, with the reason (CUDA's code is executed by our interpreter,
+    AMD's needs a linker)."""
     if executor.arch not in DEVICES:
         return []
-    reason = "" if executor.arch == "cuda" else table.missing(knobs.arch_by_name(executor.arch))
+    if executor.arch == "amdgpu":
+        reason = lld.missing()
+    else:
+        reason = "" if executor.arch == "cuda" else table.missing(knobs.arch_by_name(executor.arch))
     return [pytest.mark.slow, pytest.mark.skipif(bool(reason), reason=reason)]
 
 
@@ -39,8 +51,17 @@ PARAMETERS = [pytest.param(executor, marks=marks(executor), id=executor.name) fo
 @pytest.fixture(params=PARAMETERS)
 def executor(request: pytest.FixtureRequest) -> Iterator[TargetExecutor]:
     """One target at one level."""
-    with played() if request.param.arch == "cuda" else nullcontext():
+    with _driver(request.param.arch) as driver:
         yield request.param
+        if request.param.arch == "amdgpu":
+            assert not unexplained_spills(driver.made)
+
+
+def _driver(arch: str) -> AbstractContextManager[Any]:
+    """The drivers of GPUs that are not there."""
+    if arch == "cuda":
+        return played()
+    return assembled(AMD_PROCESSOR) if arch == "amdgpu" else nullcontext()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -26,7 +26,7 @@ def tasks(kernel: Any) -> int:
 
 def has_tasks(executor: TargetExecutor, kernel: Any, fused: int, apart: int) -> bool:
     """Whether a kernel has that many tasks; where the host launches them, parts in order are tasks, too."""
-    if executor.arch in ("simulated", "vulkan", "cuda"):
+    if executor.arch in ("simulated", "vulkan", "cuda", "amdgpu"):
         return tasks(kernel) >= fused
     return tasks(kernel) == (fused if executor.name.endswith("O1") else apart)
 

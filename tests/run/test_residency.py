@@ -16,7 +16,7 @@ def _copies() -> tuple[int, int]:
 
 @pytest.fixture
 def device(executor: TargetExecutor) -> TargetExecutor:
-    if executor.arch not in ("simulated", "vulkan"):
+    if executor.arch not in ("simulated", "vulkan", "amdgpu"):
         pytest.skip("no device has memory of its own here")
     qd.init(arch=executor.arch, offline_cache=False, **executor.options)
     return executor

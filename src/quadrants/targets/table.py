@@ -78,6 +78,12 @@ TARGETS: dict[Arch, Row] = {
         driver="quadrants.targets.llvm.cuda.drivers",
         checked="emulated",
     ),
+    Arch.amdgpu: Row(
+        "quadrants.targets.llvm.amdgpu.target",
+        machine_code=False,
+        driver="quadrants.targets.llvm.amdgpu.drivers",
+        checked="assembled",
+    ),
     Arch.reference: Row("quadrants.targets.reference", machine_code=False),
     Arch.vulkan: Row(
         "quadrants.targets.webgpu.target", machine_code=False, package="wgpu", extra="gpu", checked="emulated"

@@ -32,6 +32,8 @@ class DeviceWords(Record):
     the `define` line of kernels. support: LLVM text of the functions `i64 @qd_thread()` and `i64 @qd_threads()` (the number of
     this thread among all of the launch, and how many they are), `void @qd_fail(i64, ptr, i64)`, `void @qd_print(ptr, i64)`,
     and `i1 @qd_failed()` (whether a check of this or an earlier task failed); `supported`: the symbols defined there.
+    opening: the first lines of kernels, which make `%frame` of the parameter where it is not that itself.
+    The others are the fields of those names of `Program`.
     """
 
     convention: str
@@ -39,6 +41,11 @@ class DeviceWords(Record):
     attributes: str
     support: str
     supported: tuple[str, ...]
+    opening: tuple[str, ...] = ()
+    stack_space: int = 0
+    constant_space: int = 0
+    atomic_scope: str = ""
+    sum_annotations: str = ""
 
 
 class DeviceModule(Record):
@@ -67,6 +74,8 @@ def emit_tasks(
     """Emits tasks and the functions of the module that they reach; stage 'lowered'."""
     groups = _reached(module, tasks)
     program = facts(module, groups, record, attributes)
+    program.stack_space, program.constant_space = words.stack_space, words.constant_space
+    program.atomic_scope, program.sum_annotations = words.atomic_scope, words.sum_annotations
     unit = Unit(program)
     unit.defined.update(words.supported)
     for group in groups:
@@ -105,6 +114,7 @@ def _reached(module: Module, tasks: Sequence[Task]) -> list[list[str]]:
 
 def _write_task(unit: Unit, task: Task, frame: Frame, symbol: str, words: DeviceWords) -> None:
     writer = DeviceTaskWriter(unit, task.function, frame)
+    writer.prologue.extend(["  " + line for line in words.opening])
     loop = task.loop
     if op_may_fail(unit.program, loop):
         stopped, go = writer.new_label(), writer.new_label()

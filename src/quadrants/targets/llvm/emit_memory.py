@@ -50,7 +50,7 @@ def _store(writer: Writer, op: Op) -> None:
 def _slot(writer: Writer, op: Op) -> None:
     access = writer.add_slot(op.results[0])
     if writer.loops:
-        writer.call("void", "llvm.lifetime.start.p0", f"ptr {access.pointer}", "ptr")
+        writer.start_life(access.pointer)
 
 
 def _step(writer: Writer, op: Op) -> None:
@@ -108,7 +108,10 @@ def _read_modify_write(writer: Writer, by: str, type_: ScalarType, operand: str,
     memory = memory_type(type_)
     stored = to_memory(writer, type_, operand)
     alignment, scopes = _split(annotations)
-    old = writer.assign(f"atomicrmw {kind} ptr {address}, {memory} {stored} monotonic{alignment}{scopes}")
+    scope = writer.program.atomic_scope
+    if kind.startswith("f"):
+        scopes += writer.program.sum_annotations
+    old = writer.assign(f"atomicrmw {kind} ptr {address}, {memory} {stored}{scope} monotonic{alignment}{scopes}")
     return from_memory(writer, type_, old)
 
 
@@ -122,7 +125,8 @@ def _exchange_loop(writer: Writer, by: str, type_: ScalarType, operand: str, add
     """A compare-exchange loop on the bits of the element; gives the old value."""
     bits = f"i{8 * type_.bytes}"
     memory = memory_type(type_)
-    first = writer.assign(f"load atomic {bits}, ptr {address} monotonic{annotations}")
+    scope = writer.program.atomic_scope
+    first = writer.assign(f"load atomic {bits}, ptr {address}{scope} monotonic{annotations}")
     start, again, done = writer.label, writer.new_label(), writer.new_label()
     writer.jump(again)
     writer.begin(again)
@@ -133,7 +137,7 @@ def _exchange_loop(writer: Writer, by: str, type_: ScalarType, operand: str, add
     new_bits = new if bits == memory else writer.assign(f"bitcast {memory} {new} to {bits}")
     alignment, scopes = _split(annotations)
     pair = writer.assign(
-        f"cmpxchg weak ptr {address}, {bits} {expected}, {bits} {new_bits} monotonic monotonic{alignment}{scopes}"
+        f"cmpxchg weak ptr {address}, {bits} {expected}, {bits} {new_bits}{scope} monotonic monotonic{alignment}{scopes}"
     )
     found = writer.assign(f"extractvalue {{ {bits}, i1 }} {pair}, 0")
     success = writer.assign(f"extractvalue {{ {bits}, i1 }} {pair}, 1")
@@ -154,8 +158,9 @@ def _compare_exchange(writer: Writer, op: Op) -> None:
     wanted = to_memory(writer, type_, writer.name(expected))
     stored = to_memory(writer, type_, writer.name(value))
     alignment, scopes = _split(access.annotations)
+    scope = writer.program.atomic_scope
     pair = writer.assign(
-        f"cmpxchg ptr {address}, {memory} {wanted}, {memory} {stored} monotonic monotonic{alignment}{scopes}"
+        f"cmpxchg ptr {address}, {memory} {wanted}, {memory} {stored}{scope} monotonic monotonic{alignment}{scopes}"
     )
     old = writer.assign(f"extractvalue {{ {memory}, i1 }} {pair}, 0")
     writer.names[op.results[0]] = from_memory(writer, type_, old)

@@ -24,7 +24,12 @@ EMPTY, SIZE_RANGE = 0, 1  # metadata that every unit has
 
 
 class Program(MutableRecord):
-    """Facts of the whole module that the functions' texts depend on."""
+    """Facts of the whole module that the functions' texts depend on.
+
+    Pointers are of the address space that reaches all memory, 0; `stack_space` and `constant_space` are where stack memory
+    and constant tables lie. atomic_scope: LLVM's words for the threads that atomic operations are atomic for;
+    sum_annotations: what is known of the memory that atomic operations on floats meet.
+    """
 
     record: CapabilityRecord
     define_attributes: str = ""
@@ -34,6 +39,10 @@ class Program(MutableRecord):
     conventions: dict[str, str] = fresh(dict[str, str])
     may_fail: set[str] = fresh(set[str])
     may_alias: set[str] = fresh(set[str])
+    stack_space: int = 0
+    constant_space: int = 0
+    atomic_scope: str = ""
+    sum_annotations: str = ""
 
     def convention(self, name: str) -> str:
         """The word before the result type in `define`, `declare` and `call` of one of the program's functions."""
@@ -73,12 +82,13 @@ class Unit:
             self.declarations.setdefault(symbol, text)
 
     def table(self, entries: str) -> str:
-        """The name of a constant array, given as its type and value; equal ones are one."""
+        """The pointer to a constant array, given as its type and value; equal ones are one."""
         found = self._named.get(entries)
+        space = f"addrspace({self.program.constant_space}) " if self.program.constant_space else ""
         if found is None:
             found = self._named[entries] = len(self.constants)
-            self.constants.append(f"@qd.table.{found} = private unnamed_addr constant {entries}")
-        return f"@qd.table.{found}"
+            self.constants.append(f"@qd.table.{found} = private unnamed_addr {space}constant {entries}")
+        return f"addrspacecast (ptr {space}@qd.table.{found} to ptr)" if space else f"@qd.table.{found}"
 
     def text(self) -> str:
         """The module's text."""
@@ -134,6 +144,7 @@ class Writer:
         self._domain = -1
         self._scopes: list[AliasScope] = []
         self._slot_scopes = -1
+        self._reserved: dict[str, str] = {}
 
     # Lines, names and labels.
 
@@ -292,13 +303,29 @@ class Writer:
             count *= size
         size = count * type_.scalar.bytes
         alignment = 64 if size >= 64 else 16 if size >= 16 else type_.scalar.bytes
-        pointer = self.early(f"alloca [{count} x {memory_type(type_.scalar)}], align {alignment}")
+        pointer = self.stack(f"[{count} x {memory_type(type_.scalar)}]", alignment)
         access = self.arrays[value] = ArrayAccess(self, type_, pointer)
         return access
 
     def words(self, count: int) -> str:
         """Stack memory of so many 64-bit words."""
-        return self.early(f"alloca [{count} x i64], align 8")
+        return self.stack(f"[{count} x i64]", 8)
+
+    def stack(self, llvm_type: str, alignment: int) -> str:
+        """Reserves stack memory; gives the pointer to it."""
+        space = self.program.stack_space
+        if not space:
+            return self.early(f"alloca {llvm_type}, align {alignment}")
+        place = self.early(f"alloca {llvm_type}, align {alignment}, addrspace({space})")
+        pointer = self.early(f"addrspacecast ptr addrspace({space}) {place} to ptr")
+        self._reserved[pointer] = place
+        return pointer
+
+    def start_life(self, pointer: str) -> None:
+        """From here on stack memory has no value, until it is written."""
+        space = self.program.stack_space
+        place, type_ = (self._reserved[pointer], f"ptr addrspace({space})") if space else (pointer, "ptr")
+        self.call("void", f"llvm.lifetime.start.p{space}", f"{type_} {place}", type_)
 
     # Alias scopes: one an array; slots alias no array.
 

@@ -25,7 +25,7 @@ from quadrants.targets.device.interface import DeviceArray
 from quadrants.targets.device.tasks import Task
 from quadrants.targets.simulated.profiles import PLAIN
 
-__all__ = ["RECORD", "build", "facts", "playing", "record"]
+__all__ = ["RECORD", "build", "device", "facts", "playing", "record"]
 
 RECORD = PLAIN
 _played: CapabilityRecord = RECORD
@@ -90,7 +90,7 @@ def facts() -> Facts:
 
 def build(module: Module, options: knobs.Options) -> HostProgram:
     """A kernel, ready to run. QuadrantsInternalError where tasks need what the record says that the device lacks."""
-    program = HostProgram(module, _device(options.debug))
+    program = HostProgram(module, device(options.debug))
     for task in program.tasks:
         _check(task.function)
     for name, function in module.functions.items():
@@ -110,7 +110,8 @@ def _check(function: Function) -> None:
 
 
 @lru_cache(maxsize=2)
-def _device(debug: bool) -> _Device:
+def device(debug: bool) -> _Device:
+    """The device; `debug`: the interpreter's own checks are made."""
     return _Device(debug)
 
 

@@ -24,9 +24,9 @@ _DTYPES = frozenset(["u1", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64",
 
 
 class Compiled(Record):
-    """PTX of a kernel's tasks: their symbols, their frames, what message and print ids stand for."""
+    """PTX of a kernel's tasks (`code`): their symbols, their frames, what message and print ids stand for."""
 
-    ptx: str
+    code: str
     symbols: tuple[str, ...]
     frames: tuple[Frame, ...]
     messages: dict[int, Message]

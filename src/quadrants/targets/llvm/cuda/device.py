@@ -15,14 +15,15 @@ import numpy as np
 from quadrants.errors import QuadrantsAssertionError, QuadrantsBoundsError
 from quadrants.ir.nodes import Module
 from quadrants.ir.types import ArrayType, ScalarType
-from quadrants.targets.artifact import Message, decode_prints
+from quadrants.targets.artifact import Message, PrintFormat, decode_prints
 from quadrants.targets.device.interface import DeviceArray, Memory
 from quadrants.targets.device.tasks import Task
 from quadrants.targets.frame import Frame
-from quadrants.targets.llvm.cuda.compile import Compiled, compile_tasks, generation
-from quadrants.targets.llvm.cuda.words import BLOCK, RECORDS, STATE, state_image
+from quadrants.targets.llvm.cuda.compile import compile_tasks, generation
+from quadrants.targets.llvm.cuda.words import BLOCK
+from quadrants.targets.llvm.device_state import RECORDS, STATE, state_image
 
-__all__ = ["CudaDevice", "Driver", "Loaded"]
+__all__ = ["CudaDevice", "Driver", "LaunchDevice", "LaunchDriver", "Loaded"]
 
 _PRINT_BYTES = 1 << 20
 _WAVES = 8
@@ -41,18 +42,32 @@ class Loaded(Protocol):
         ...
 
 
-class Driver(Protocol):
-    """What a driver of NVIDIA's does for us. Launches run in order; memory has an `address`."""
+class CompiledTasks(Protocol):
+    """A kernel's tasks, compiled: what the driver loads, their symbols, their frames, what message and print ids stand for."""
 
-    sm: int
+    @property
+    def code(self) -> Any: ...
+    @property
+    def symbols(self) -> tuple[str, ...]: ...
+    @property
+    def frames(self) -> tuple[Frame, ...]: ...
+    @property
+    def messages(self) -> dict[int, Message]: ...
+    @property
+    def prints(self) -> dict[int, PrintFormat]: ...
+
+
+class LaunchDriver(Protocol):
+    """What a driver does for us. Launches run in order; memory has an `address`."""
+
     multiprocessors: int
 
     def allocate(self, size: int) -> Any:
         """Memory (device/interface.py), with its `address`. MemoryError where there is none."""
         ...
 
-    def load(self, ptx: str) -> Loaded:
-        """Assembles a module."""
+    def load(self, code: Any, /) -> Loaded:
+        """Makes a module ready to run: the `code` of compiled tasks."""
         ...
 
     def write(self, address: int, data: bytes) -> None:
@@ -68,19 +83,40 @@ class Driver(Protocol):
         ...
 
 
-class CudaDevice:
-    """The device of one driver."""
+class Driver(LaunchDriver, Protocol):
+    """A driver of NVIDIA's."""
 
-    def __init__(self, driver: Driver, level: int = 2, verify: bool = False) -> None:
+    sm: int
+
+
+class LaunchDevice:
+    """The device of one driver; subclasses compile."""
+
+    def __init__(self, driver: LaunchDriver) -> None:
         self._driver = driver
-        self._level, self._verify = level, verify
+
+    def compile(self, module: Module, tasks: Sequence[Task]) -> CompiledTasks:
+        """Compiles tasks and the functions that they call."""
+        raise NotImplementedError
 
     def allocate(self, size: int) -> Memory:
         return self._driver.allocate(size)
 
     def prepare(self, module: Module, tasks: Sequence[Task]) -> _Tasks:
-        compiled = compile_tasks(module, tasks, generation(self._driver.sm), self._level, self._verify)
-        return _Tasks(self._driver, compiled, [_loop_rank(task) for task in tasks])
+        return _Tasks(self._driver, self.compile(module, tasks), [_loop_rank(task) for task in tasks])
+
+
+class CudaDevice(LaunchDevice):
+    """The device of one driver of NVIDIA's."""
+
+    def __init__(self, driver: Driver, level: int = 2, verify: bool = False) -> None:
+        super().__init__(driver)
+        self._sm = driver.sm
+        self._level, self._verify = level, verify
+
+    def compile(self, module: Module, tasks: Sequence[Task]) -> CompiledTasks:
+        """Compiles tasks and the functions that they call to PTX."""
+        return compile_tasks(module, tasks, generation(self._sm), self._level, self._verify)
 
 
 def _loop_rank(task: Task) -> int:
@@ -90,7 +126,7 @@ def _loop_rank(task: Task) -> int:
 class _Tasks:
     """A kernel's tasks, assembled when first launched."""
 
-    def __init__(self, driver: Driver, compiled: Compiled, ranks: list[int]) -> None:
+    def __init__(self, driver: LaunchDriver, compiled: CompiledTasks, ranks: list[int]) -> None:
         self.compiled = compiled
         self._driver = driver
         self._ranks = ranks
@@ -98,7 +134,7 @@ class _Tasks:
         self._state: Any = None
 
     def _load(self) -> None:
-        loaded = self._driver.load(self.compiled.ptx)
+        loaded = self._driver.load(self.compiled.code)
         self._kernels = [loaded.kernel(symbol) for symbol in self.compiled.symbols]
         variable = loaded.variable(STATE)
         if variable is not None and (self.compiled.messages or self.compiled.prints):

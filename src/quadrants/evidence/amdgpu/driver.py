@@ -1,0 +1,70 @@
+"""The AMDGPU target without a GPU: `with assembled("gfx942") as driver: qd.init(arch=qd.amdgpu)`.
+
+Every kernel's tasks are compiled and linked for the processor, and what they take is noted; then the interpreter runs them. So
+results say nothing of AMD's code: what is shown is that there is code, of which kind, and that the host's part fits it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from quadrants import knobs
+from quadrants.ir.nodes import Module
+from quadrants.targets.device.interface import Device, Runnable
+from quadrants.targets.device.tasks import Task
+from quadrants.targets.llvm.amdgpu import drivers
+from quadrants.targets.llvm.amdgpu.compile import Compiled, compile_tasks
+from quadrants.targets.llvm.amdgpu.metadata import Usage
+from quadrants.targets.simulated import device as simulated
+
+__all__ = ["AssemblingDriver", "assembled", "unexplained_spills"]
+
+# From so many registers on a kernel may be said to have all that there are: 256 of a thread, some 100 of a wave.
+_MOST_VECTORS, _MOST_SCALARS = 248, 96
+
+
+class AssemblingDriver:
+    """A driver (targets/llvm/amdgpu/device.py) of a GPU that is not there. `made`: the kernels that were compiled."""
+
+    def __init__(self, processor: str) -> None:
+        self.processor = processor
+        self.made: list[Compiled] = []
+
+    def device(self, level: int, verify: bool) -> Device:
+        return _Device(self, level, verify)
+
+
+class _Device:
+    def __init__(self, driver: AssemblingDriver, level: int, verify: bool) -> None:
+        self._driver = driver
+        self._level, self._verify = level, verify
+        self._simulated = simulated(knobs.current.debug)
+        self.allocate = self._simulated.allocate
+
+    def prepare(self, module: Module, tasks: Sequence[Task]) -> Runnable:
+        made = compile_tasks(module, tasks, self._driver.processor, self._level, self._verify)
+        self._driver.made.append(made)
+        return self._simulated.prepare(module, tasks)
+
+
+@contextmanager
+def assembled(processor: str) -> Iterator[AssemblingDriver]:
+    """While it is open, the AMDGPU target's kernels are compiled for that processor, and run by the interpreter."""
+    driver = AssemblingDriver(processor)
+    drivers.use(driver)
+    try:
+        yield driver
+    finally:
+        drivers.use(None)
+
+
+def unexplained_spills(made: Sequence[Compiled]) -> list[Usage]:
+    """The kernels with spills that had registers left: those that hold more than there are have a reason to spill."""
+    return [
+        kernel
+        for compiled in made
+        for kernel in compiled.usage
+        if (kernel.vgpr_spills and kernel.vgprs < _MOST_VECTORS)
+        or (kernel.sgpr_spills and kernel.sgprs < _MOST_SCALARS)
+    ]

@@ -1,0 +1,178 @@
+"""AMD's driver, HIP, through its library.
+
+Written against its documentation, and run with a library that is played (tests/amdgpu/test_hip.py): no machine with a GPU has run
+it yet. Everything goes to the null stream, so that launches and copies follow one another.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from functools import lru_cache
+from typing import Any
+
+from quadrants.errors import QuadrantsRuntimeError
+from quadrants.targets.device.interface import Device
+from quadrants.targets.llvm.amdgpu.device import AmdDevice
+
+__all__ = ["HipDriver", "missing", "processor_in"]
+
+_LIBRARIES = ("libamdhip64.so", "libamdhip64.so.7", "libamdhip64.so.6", "/opt/rocm/lib/libamdhip64.so")
+_OUT_OF_MEMORY = 2
+_MULTIPROCESSOR_COUNT = 63  # hipDeviceAttributeMultiprocessorCount
+_TO_DEVICE, _TO_HOST = 1, 2  # hipMemcpyKind
+_PROPERTIES_BYTES = 8192  # more than any version's hipDeviceProp_t
+
+
+@lru_cache(maxsize=1)
+def _library() -> Any:
+    """HIP's library, None where there is none."""
+    for name in _LIBRARIES:
+        try:
+            return ctypes.CDLL(name)
+        except OSError:
+            continue
+    return None
+
+
+@lru_cache(maxsize=1)
+def missing() -> str:
+    """What there is not that it takes to run on a GPU, and the way out; '' where nothing is missing."""
+    library = _library()
+    if library is None:
+        return "HIP is not on this machine (libamdhip64.so): install ROCm, or use another target"
+    count = ctypes.c_int()
+    if library.hipGetDeviceCount(ctypes.byref(count)) != 0 or count.value == 0:
+        return "HIP finds no GPU on this machine: use another target"
+    return ""
+
+
+def processor_in(properties: bytes) -> str:
+    """The processor's name in what hipGetDeviceProperties writes, whose layout differs by version. '' where it has none.
+
+    The name is a text of its own, `gfx942` with or without `:sramecc+:xnack-`."""
+    found = re.search(rb"(?:\A|\0)(gfx[0-9a-f]+(?::[a-z]+[+-])*)\0", properties)
+    return found.group(1).decode() if found else ""
+
+
+class HipDriver:
+    """The first GPU of the machine. `library`: HIP's functions, each of which gives a result code."""
+
+    def __init__(self, library: Any = None) -> None:
+        self._hip = library if library is not None else _library()
+        self._here()
+        properties = ctypes.create_string_buffer(_PROPERTIES_BYTES)
+        self._call("hipGetDeviceProperties", properties, 0)
+        self.processor = processor_in(properties.raw)
+        if not self.processor:
+            raise QuadrantsRuntimeError("HIP does not name the GPU's processor")
+        count = ctypes.c_int()
+        self._call("hipDeviceGetAttribute", ctypes.byref(count), _MULTIPROCESSOR_COUNT, 0)
+        self.multiprocessors = max(count.value, 1)
+
+    def device(self, level: int, verify: bool) -> Device:
+        """The device of one kernel. ValueError for a processor that no code is made for."""
+        return AmdDevice(self, self.processor, level, verify)
+
+    def _here(self) -> None:
+        """The GPU in use is each thread's own affair."""
+        self._call("hipSetDevice", 0)
+
+    def _call(self, name: str, *arguments: Any) -> None:
+        """Calls a function of the driver; MemoryError, QuadrantsRuntimeError for its result code."""
+        code = int(getattr(self._hip, name)(*arguments))
+        if code == 0:
+            return
+        if code == _OUT_OF_MEMORY:
+            raise MemoryError(f"the GPU has no memory left ({name})")
+        wording = self._hip.hipGetErrorString
+        wording.restype = ctypes.c_char_p
+        raise QuadrantsRuntimeError(f"the GPU's driver says in {name}: {bytes(wording(code) or b'').decode()} ({code})")
+
+    def allocate(self, size: int) -> _Memory:
+        self._here()
+        address = ctypes.c_void_p()
+        self._call("hipMalloc", ctypes.byref(address), ctypes.c_size_t(size))
+        return _Memory(self, address.value or 0, size)
+
+    def load(self, code: bytes, /) -> _Loaded:
+        """Loads a code object."""
+        self._here()
+        module, image = ctypes.c_void_p(), ctypes.create_string_buffer(code, len(code))
+        self._call("hipModuleLoadData", ctypes.byref(module), image)
+        return _Loaded(self, module)
+
+    def write(self, address: int, data: bytes) -> None:
+        """Copies bytes to an address; behind all launches, for they are of one stream."""
+        self._here()
+        if data:
+            to, size = ctypes.c_void_p(address), ctypes.c_size_t(len(data))
+            self._call("hipMemcpy", to, ctypes.c_char_p(data), size, _TO_DEVICE)
+
+    def read(self, address: int, size: int) -> bytes:
+        """Waits for all launches, and copies bytes from an address."""
+        self._here()
+        data = ctypes.create_string_buffer(size)
+        if size:
+            self._call("hipMemcpy", data, ctypes.c_void_p(address), ctypes.c_size_t(size), _TO_HOST)
+        return data.raw
+
+    def release(self, address: int) -> None:
+        self._here()
+        self._call("hipFree", ctypes.c_void_p(address))
+
+    def launch(self, kernel: Any, blocks: int, threads: int, parameters: bytes) -> None:
+        """The driver copies the parameters before it returns, and fills in the hidden ones."""
+        self._here()
+        frame = ctypes.create_string_buffer(parameters, len(parameters))
+        pointers = (ctypes.c_void_p * 1)(ctypes.addressof(frame))
+        sizes = [ctypes.c_uint(number) for number in (blocks, 1, 1, threads, 1, 1, 0)]
+        self._call("hipModuleLaunchKernel", kernel, *sizes, None, pointers, None)
+
+    def synchronise(self) -> None:
+        self._here()
+        self._call("hipStreamSynchronize", None)
+
+    def function(self, module: Any, name: str) -> Any:
+        """A kernel of a module."""
+        self._here()
+        found = ctypes.c_void_p()
+        self._call("hipModuleGetFunction", ctypes.byref(found), module, name.encode())
+        return found
+
+    def variable(self, module: Any, name: str) -> int | None:
+        """The address of a variable of a module, None where it has none of that name."""
+        self._here()
+        address, size = ctypes.c_void_p(), ctypes.c_size_t()
+        code = self._hip.hipModuleGetGlobal(ctypes.byref(address), ctypes.byref(size), module, name.encode())
+        return address.value if int(code) == 0 else None
+
+
+class _Memory:
+    """An allocation; given back when nothing refers to it."""
+
+    def __init__(self, driver: HipDriver, address: int, size: int) -> None:
+        self._driver = driver
+        self.address, self.size = address, size
+
+    def write(self, offset: int, data: bytes) -> None:
+        self._driver.write(self.address + offset, data)
+
+    def read(self, offset: int, size: int) -> bytes:
+        return self._driver.read(self.address + offset, size)
+
+    def __del__(self) -> None:
+        self._driver.release(self.address)
+
+
+class _Loaded:
+    """A code object that is loaded; it stays as long as the process."""
+
+    def __init__(self, driver: HipDriver, module: Any) -> None:
+        self._driver, self._module = driver, module
+
+    def kernel(self, name: str) -> Any:
+        return self._driver.function(self._module, name)
+
+    def variable(self, name: str) -> int | None:
+        return self._driver.variable(self._module, name)

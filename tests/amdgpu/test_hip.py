@@ -1,0 +1,154 @@
+"""AMD's driver, as the calls that HIP's library gets: its functions are played here, with memory of this process."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from typing import Any
+
+import numpy as np
+import pytest
+
+import quadrants as qd
+from quadrants.errors import QuadrantsRuntimeError, QuadrantsUnsupportedError
+from quadrants.targets.llvm.amdgpu import drivers, hip, lld, target
+from quadrants.targets.llvm.amdgpu.metadata import usage
+
+
+class Library:
+    """HIP as its documentation has it: a result code from each function; what they give is written where pointers say.
+
+    A launch is noted, and adds 1 to each float of the first array in the frame.
+    """
+
+    def __init__(self, processor: bytes = b"gfx942:sramecc+:xnack-") -> None:
+        self.properties = b"AMD Instinct\0" + bytes(300) + struct.pack("<Q", 5) + processor + b"\0" + bytes(40)
+        self.memory: dict[int, Any] = {}
+        self.launches: list[tuple[str, int, int]] = []
+        self.modules: list[bytes] = []
+        self.code = 0
+
+    def hipSetDevice(self, number: int) -> int:
+        return self.code
+
+    hipGetErrorString = staticmethod(lambda code: b"it went wrong")
+
+    def hipGetDeviceProperties(self, place: Any, number: int) -> int:
+        ctypes.memmove(place, self.properties, len(self.properties))
+        return 0
+
+    def hipDeviceGetAttribute(self, place: Any, attribute: int, number: int) -> int:
+        assert attribute == 63
+        place._obj.value = 4
+        return 0
+
+    def hipMalloc(self, place: Any, size: Any) -> int:
+        block = ctypes.create_string_buffer(max(size.value, 1))
+        place._obj.value = ctypes.addressof(block)
+        self.memory[ctypes.addressof(block)] = block
+        return 0
+
+    def hipFree(self, address: Any) -> int:
+        del self.memory[address.value]
+        return 0
+
+    def hipMemcpy(self, to: Any, source: Any, size: Any, kind: int) -> int:
+        assert kind == (1 if isinstance(source, ctypes.c_char_p) else 2)
+        ctypes.memmove(to, source, size.value)
+        return 0
+
+    def hipModuleLoadData(self, place: Any, image: Any) -> int:
+        self.modules.append(image.raw)
+        place._obj.value = len(self.modules)
+        return 0
+
+    def hipModuleGetFunction(self, place: Any, module: Any, name: bytes) -> int:
+        names = [kernel.symbol for kernel in usage(self.modules[module.value - 1])]
+        if name.decode() not in names:
+            return 500
+        place._obj.value = 1 + names.index(name.decode())
+        return 0
+
+    def hipModuleGetGlobal(self, address: Any, size: Any, module: Any, name: bytes) -> int:
+        return 500
+
+    def hipModuleLaunchKernel(self, kernel: Any, *arguments: Any) -> int:
+        blocks, _, _, threads, _, _, shared = [number.value for number in arguments[:7]]
+        assert shared == 0 and arguments[7] is None and arguments[9] is None
+        symbol = usage(self.modules[-1])[kernel.value - 1].symbol
+        self.launches.append((symbol, blocks, threads))
+        low, high, pointer = (ctypes.c_int64 * 3).from_address(arguments[8][0])
+        array = np.ctypeslib.as_array((ctypes.c_float * (high - low)).from_address(pointer))
+        array += 1
+        return self.code
+
+    def hipStreamSynchronize(self, stream: None) -> int:
+        return 0
+
+
+def test_properties_name_the_processor_wherever_it_lies():
+    assert hip.processor_in(bytes(500) + b"gfx1100\0" + bytes(100)) == "gfx1100"
+    assert hip.processor_in(b"no gfx942 here\0gfx90a:sramecc+:xnack-\0") == "gfx90a:sramecc+:xnack-"
+    assert hip.processor_in(bytes(100)) == ""
+
+
+def test_result_codes_become_errors():
+    library = Library()
+    driver = hip.HipDriver(library)
+    library.code = 2
+    with pytest.raises(MemoryError, match="no memory left"):
+        driver.allocate(8)
+    library.code = 719
+    with pytest.raises(QuadrantsRuntimeError, match=r"hipSetDevice: it went wrong \(719\)"):
+        driver.synchronise()
+
+
+def test_memory_is_written_read_and_given_back():
+    library = Library()
+    memory = hip.HipDriver(library).allocate(16)
+    memory.write(4, b"abcd")
+    assert memory.read(4, 4) == b"abcd" and len(library.memory) == 1
+    del memory
+    assert not library.memory
+
+
+@pytest.mark.skipif(bool(lld.missing()), reason=lld.missing())
+def test_a_kernel_is_linked_loaded_and_launched():
+    library = Library()
+    drivers.use(hip.HipDriver(library))
+    try:
+        qd.init(arch=qd.amdgpu)
+
+        @qd.kernel
+        def bump(a: qd.types.ndarray()):
+            for i in range(a.shape[0]):
+                a[i] += 1.0
+
+        values = np.arange(1000, dtype=np.float32)
+        bump(values)
+    finally:
+        drivers.use(None)
+        qd.reset()
+    assert (values == np.arange(1000) + 1).all()
+    ((symbol, blocks, threads),) = library.launches
+    assert symbol.startswith("task0_line") and (blocks, threads) == (4, 256)
+
+
+def test_a_processor_that_no_code_is_made_for_is_named(capsys: pytest.CaptureFixture[str]):
+    drivers.use(hip.HipDriver(Library(b"gfx803")))
+    try:
+        qd.init(arch=qd.amdgpu)
+        told = capsys.readouterr().err
+        assert "falling back to Arch.x64 (amdgpu: no code is made for the GPU gfx803: only for gfx90a" in told
+        with pytest.raises(QuadrantsUnsupportedError, match="gfx803"):
+            target.record()
+    finally:
+        drivers.use(None)
+        qd.reset()
+
+
+def test_without_a_driver_the_way_out_is_named(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(hip, "missing", lambda: "HIP is not on this machine")
+    qd.init(arch=qd.amdgpu)
+    assert "falling back to Arch.x64 (amdgpu: HIP is not on this machine)" in capsys.readouterr().err
+    qd.reset()
