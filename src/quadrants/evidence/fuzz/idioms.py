@@ -148,7 +148,7 @@ class Idiom:
         """An index that wraps: iterations meet, certainly, in a few elements, each of which needs the one before."""
         g = self.g
         array = g.random.choice([a for a in g.arrays if a.shape == "small" and not a.is_float and a.dtype != "u1"])
-        shapes = (f"qd.i32({self.i}) * 65536 * 65536", f"(qd.i32({self.i}) << 30) << 2", f"{self.i} * 2**62 * 4")
+        shapes = (f"qd.i32({self.i}) * 65536 * 65536", f"((qd.i32({self.i}) << 30) << 2)", f"{self.i} * 2**62 * 4")
         index = g.random.choice((*shapes, f"(qd.i32({self.i}) * 65536 * 32768 >> 31) + 1"))
         offset = g.random.choice(("", " + 3", " + (m & 3)"))
         element = f"{array.name}[{index}{offset}]"
