@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from quadrants import algorithms as algorithms
 from quadrants import lang
@@ -11,6 +12,9 @@ from quadrants.lang import *  # noqa: F403
 from quadrants.lang.init import config as _config
 from quadrants.library import public as _public
 from quadrants.library.public import *  # noqa: F403
+
+if TYPE_CHECKING:
+    from quadrants.lang import simt as simt
 
 __version__ = (0, 1, 0)
 __version_str__ = "0.1.0"
@@ -23,4 +27,10 @@ __all__ += ["algorithms"]
 def __getattr__(name: str) -> Any:
     if name == "cfg":
         return _config()
+    if name == "simt":  # kernels without blocks of threads do not wait for its import
+        return importlib.import_module("quadrants.lang.simt")
     raise AttributeError(f"module 'quadrants' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), "simt"})

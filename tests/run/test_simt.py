@@ -199,6 +199,29 @@ def test_sums_and_prefixes_of_blocks_and_subgroups() -> None:
             assert (found[5, first : first + 8] == np.cumsum(part[first : first + 8])).all()
 
 
+def test_functions_that_combine() -> None:
+    @qd.func
+    def furthest(a, b):
+        return a if abs(a) >= abs(b) else b
+
+    @qd.kernel
+    def combine(x: qd.types.ndarray(), out: qd.types.ndarray()):
+        qd.loop_config(block_dim=32)
+        for i in range(len(x)):
+            out[0, i] = block.reduce(x[i], 32, furthest, qd.f32)
+            out[1, i] = block.inclusive_scan(x[i], 32, furthest, qd.f32)
+            out[2, i] = block.exclusive_scan(x[i], 32, furthest, 0, qd.f32)
+
+    x = floats(75)
+    out = np.zeros((3, 75), np.float32)
+    combine(x, out)
+    for k, part in enumerate(blocks_of(x, 32)):
+        inclusive = [part[: n + 1][np.argmax(np.abs(part[: n + 1]))] for n in range(len(part))]
+        found = out[:, 32 * k : 32 * k + 32]
+        assert (found[0] == inclusive[-1]).all()
+        assert found[1].tolist() == inclusive and found[2].tolist() == [0, *inclusive[:-1]]
+
+
 def test_members_of_a_subgroup_under_a_condition() -> None:
     @qd.kernel
     def sums(x: qd.types.ndarray(), out: qd.types.ndarray()):

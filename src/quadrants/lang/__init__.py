@@ -11,7 +11,7 @@ from quadrants.errors import (
     QuadrantsSyntaxError,
     QuadrantsTypeError,
 )
-from quadrants.lang import math, simt, types
+from quadrants.lang import math, types
 from quadrants.lang.atomics import (
     atomic_add,
     atomic_and,
@@ -268,7 +268,6 @@ __all__ = [
     "rsqrt",
     "select",
     "set_logging_level",
-    "simt",
     "sin",
     "sqrt",
     "static",
