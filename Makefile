@@ -38,10 +38,16 @@ $(VENV)/gpu: $(READY)
 		|| echo "no wgpu here: the tests of Vulkan are skipped"
 	touch $@
 
+# NVIDIA's assembler, without its driver: kernels for its GPUs are assembled in the tests.
+$(VENV)/ptxas: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps "nvidia-cuda-nvcc==13.5.37" \
+		|| echo "no ptxas here: CUDA's code is not assembled"
+	touch $@
+
 demo: $(READY)
 	$(BIN)/python examples/mpm88.py
 
-test: $(READY) $(VENV)/torch $(VENV)/gpu
+test: $(READY) $(VENV)/torch $(VENV)/gpu $(VENV)/ptxas
 	$(BIN)/python -m pytest -n $(JOBS)
 
 check: $(READY)

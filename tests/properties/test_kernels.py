@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 
 import pytest
 from hypothesis import given, settings
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 import quadrants as qd
 from quadrants import knobs
 from quadrants.evidence.conformance import elementwise
+from quadrants.evidence.ptx.driver import played
 from quadrants.ir.ops import OPS
 from quadrants.ir.types import ScalarType, bf16, scalar_types
 from quadrants.targets import table
@@ -22,15 +24,16 @@ NUMPY_TYPES = tuple(scalar for scalar in scalar_types if scalar is not bf16)
 CASES = [(name, scalar) for name, scalar in elementwise.OPERATIONS if scalar is not bf16]
 
 
-@pytest.fixture(scope="module", params=("reference", "x64", "vulkan"))
+@pytest.fixture(scope="module", params=("reference", "x64", "vulkan", "cuda"))
 def arch(request: pytest.FixtureRequest) -> Iterator[str]:
     """A target, initialised once for all operations."""
-    reason = table.missing(knobs.arch_by_name(request.param))
-    if reason:
-        pytest.skip(reason)
-    qd.init(arch=request.param, default_ip=qd.i64, default_fp=qd.f64)
-    yield request.param
-    qd.reset()
+    with played() if request.param == "cuda" else nullcontext():
+        reason = table.missing(knobs.arch_by_name(request.param))
+        if reason:
+            pytest.skip(reason)
+        qd.init(arch=request.param, default_ip=qd.i64, default_fp=qd.f64)
+        yield request.param
+        qd.reset()
 
 
 def test_every_elementwise_row_has_a_kernel() -> None:

@@ -14,6 +14,7 @@ from quadrants import knobs
 from quadrants.errors import QuadrantsUnsupportedError
 from quadrants.evidence.amdgpu.driver import assembled, unexplained_spills
 from quadrants.evidence.programs import TargetExecutor
+from quadrants.evidence.ptx import assemble as ptx
 from quadrants.evidence.ptx.driver import played
 from quadrants.targets import table
 from quadrants.targets.llvm.amdgpu import lld
@@ -50,11 +51,14 @@ PARAMETERS = [pytest.param(executor, marks=marks(executor), id=executor.name) fo
 
 @pytest.fixture(params=PARAMETERS)
 def executor(request: pytest.FixtureRequest) -> Iterator[TargetExecutor]:
-    """One target at one level."""
+    """One target at one level; CUDA's optimised code goes through NVIDIA's assembler, where that is at hand."""
     with _driver(request.param.arch) as driver:
         yield request.param
         if request.param.arch == "amdgpu":
             assert not unexplained_spills(driver.made)
+    if request.param.name == "cuda-O1" and ptx.assembler():
+        for text in driver.texts:
+            assert not ptx.unexplained_spills(text, ptx.assemble(text, driver.sm)), "registers do not suffice"
 
 
 def _driver(arch: str) -> AbstractContextManager[Any]:

@@ -7,13 +7,20 @@ from collections.abc import Iterator
 import pytest
 
 import quadrants as qd
-from quadrants.evidence.programs import EXECUTORS, Executor
+from quadrants.evidence.programs import EXECUTORS, Executor, TargetExecutor
+from quadrants.evidence.ptx.driver import played
+
+PARAMETERS = [*sorted(EXECUTORS), pytest.param("cuda", marks=pytest.mark.slow)]
 
 
-@pytest.fixture(params=sorted(EXECUTORS), ids=str)
-def executor(request: pytest.FixtureRequest) -> Executor:
-    """One way to run a program."""
-    return EXECUTORS[request.param]
+@pytest.fixture(params=PARAMETERS, ids=str)
+def executor(request: pytest.FixtureRequest) -> Iterator[Executor]:
+    """One way to run a program; CUDA's code is executed by our interpreter of PTX."""
+    if request.param == "cuda":
+        with played():
+            yield TargetExecutor("cuda", "cuda")
+    else:
+        yield EXECUTORS[request.param]
 
 
 @pytest.fixture(autouse=True)

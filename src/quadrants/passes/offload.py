@@ -52,7 +52,7 @@ class _Offloader:
             if self._is_the_devices(op):
                 pending.append(op)
                 continue
-            if not self._moves_freely(op):
+            if pending and not (self._moves_freely(op) and self._has_all(op)):
                 self._flush(done, pending)
                 pending = []
             self._keep(done, op)
@@ -64,6 +64,10 @@ class _Offloader:
         if op.regions:
             return not _is_the_hosts(op)
         return not (is_pure(op.kind) and all(operand in self.known for operand in op.operands))
+
+    def _has_all(self, op: Op) -> bool:
+        """Whether the host has an operation's numbers without the operations that are pending."""
+        return all(value in self.known or value in self.places for value in op.operands)
 
     def _moves_freely(self, op: Op) -> bool:
         return not op.regions and (is_pure(op.kind) or op.kind in ("temporary", "random"))

@@ -366,6 +366,64 @@ def _call(writer: _BlockWriter, op: Instruction) -> None:
     writer.lines.append(f"{target}M.call(C[{name!r}], n, [{specials}], [{passed}])")
 
 
+# Warps.
+
+
+def _place(writer: _BlockWriter) -> str:
+    return ", ".join([writer.register(name) for name in ("%ctaid.x", "%laneid", "%warpid")])
+
+
+def _destinations(op: Instruction) -> list[str]:
+    return [part.strip() for part in op.operands[0].split("|")]
+
+
+def _shuffle(writer: _BlockWriter, op: Instruction) -> None:
+    _, sync, mode, type_ = op.words
+    if sync != "sync":
+        raise writer.error(op.opcode)
+    values = ", ".join(_values(writer, op, "b32"))
+    writer.lines.append(f"s, t = shuffle({mode!r}, {values}, {_place(writer)})")
+    value, *flag = _destinations(op)
+    writer.define(value, "s", type_, ["%tid.x"])
+    if flag:
+        writer.define(flag[0], "t", "pred", ["%tid.x"])
+
+
+def _vote(writer: _BlockWriter, op: Instruction) -> None:
+    kind, type_ = op.words[2:]
+    wanted, mask = writer.value(op.operands[1], "pred"), writer.value(op.operands[2], "b32")
+    code = f"ballot(np.broadcast_to({wanted}, n), {mask}, {_place(writer)})"
+    if kind != "ballot":
+        code = f"vote({kind!r}, {wanted}, {mask}, {_place(writer)})"
+    writer.define(op.operands[0], code, type_, ["%tid.x"])
+
+
+def _active(writer: _BlockWriter, op: Instruction) -> None:
+    everybody = writer.literal("0xffffffff", "b32")
+    code = f"ballot(np.ones(n, np.bool_), {everybody}, {_place(writer)})"
+    writer.define(op.operands[0], code, "b32", ["%tid.x"])
+
+
+def _match(writer: _BlockWriter, op: Instruction) -> None:
+    kind, type_ = op.words[1], _type(op)
+    code = (
+        f"match_{kind}({writer.value(op.operands[1], type_)}, {writer.value(op.operands[2], 'b32')}, {_place(writer)})"
+    )
+    value, *flag = _destinations(op)
+    if kind == "all":
+        writer.lines.append(f"s, t = {code}")
+        code = "s"
+        if flag:
+            writer.define(flag[0], "t", "pred", ["%tid.x"])
+    writer.define(value, code, "b32", ["%tid.x"])
+
+
+def _redux(writer: _BlockWriter, op: Instruction) -> None:
+    kind, type_ = op.words[2:]
+    a, mask = writer.value(op.operands[1], type_), writer.value(op.operands[2], "b32")
+    writer.define(op.operands[0], f"reduction({kind!r}, {a}, {mask}, {_place(writer)})", type_, ["%tid.x"])
+
+
 HANDLERS: dict[str, Callable[[_BlockWriter, Instruction], None]] = {
     "add": _pattern("{0} + {1}", "rn"),
     "sub": _pattern("{0} - {1}", "rn"),
@@ -408,6 +466,11 @@ HANDLERS: dict[str, Callable[[_BlockWriter, Instruction], None]] = {
     "membar": _nothing,
     "fence": _nothing,
     "bar": _nothing,
+    "shfl": _shuffle,
+    "vote": _vote,
+    "activemask": _active,
+    "match": _match,
+    "redux": _redux,
     "declare": _declare,
     "call": _call,
 }

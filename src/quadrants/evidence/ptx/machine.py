@@ -39,7 +39,7 @@ class _Codes(dict[str, Code]):
 
 
 class Loaded:
-    """A module with its variables in memory."""
+    """A module with its variables in memory. `apart`: its blocks run one after the other, for what their threads share."""
 
     def __init__(self, machine: Machine, text: str) -> None:
         self.module: Module = parse(text)
@@ -58,6 +58,8 @@ class Loaded:
                 word = np.uint64(self.addresses[name] + addend).tobytes()
                 self.pieces[variable.name].write(offset, word)
         self.codes = _Codes(self)
+        endings = [block.ending for function in self.module.functions.values() for block in function.blocks]
+        self.apart = bool(self.shared) or any(end is not None and end.words[0].startswith("bar") for end in endings)
 
     def _place(self, variable: Variable) -> None:
         piece = self.pieces[variable.name] = self.machine.memory.allocate(variable.size)
@@ -95,8 +97,7 @@ class Machine:
         """Runs all threads of a launch; MemoryFault and Trap for what goes wrong."""
         frame = self.memory.allocate(len(parameters))
         frame.write(0, parameters)
-        apart = bool(loaded.shared) or any(found.uses_barriers for found in loaded.codes.values())
-        together = 1 if apart else max(_TOGETHER // threads, 1)
+        together = 1 if loaded.apart else max(_TOGETHER // threads, 1)
         self.threads += blocks * threads
         with np.errstate(all="ignore"), deep_recursion():
             for first in range(0, blocks, together):

@@ -15,6 +15,7 @@ import numpy as np
 
 from quadrants.evidence.ptx.functions import FUNCTIONS
 from quadrants.evidence.ptx.parse import Function, Instruction, PtxError, number
+from quadrants.evidence.ptx.warps import WARPS
 
 __all__ = ["SPECIALS", "Code", "Step", "translate"]
 
@@ -55,7 +56,6 @@ class Code:
     parameters: list[tuple[int, int]]
     results: list[tuple[int, int]]
     steps: list[Step] = field(default_factory=list)
-    uses_barriers: bool = False
 
 
 class _Slots:
@@ -84,7 +84,13 @@ def translate(function: Function, symbols: dict[str, int], namespace: dict[str, 
     slots = _Slots(function)
     lines: list[str] = []
     made: list[tuple[_BlockWriter, str, tuple[int, ...], bool]] = []
-    constants: dict[str, Any] = {"np": np, "C": namespace, **FUNCTIONS, **{f"T{name}": d for name, d in DTYPES.items()}}
+    constants: dict[str, Any] = {
+        "np": np,
+        "C": namespace,
+        **FUNCTIONS,
+        **WARPS,
+        **{f"T{name}": d for name, d in DTYPES.items()},
+    }
     for number_of, block in enumerate(function.blocks):
         writer = _BlockWriter(function, slots, symbols, constants)
         for instruction in block.body:
@@ -106,7 +112,6 @@ def translate(function: Function, symbols: dict[str, int], namespace: dict[str, 
         reads = tuple(sorted(numbers[name] for name in writer.live_in))
         writes = tuple(sorted(numbers[name] for name in writer.defined))
         code.steps.append(Step(constants[f"block{k}"], reads, writes, kind, targets, negated))
-        code.uses_barriers |= kind == "barrier"
     return code
 
 
@@ -253,6 +258,8 @@ class _BlockWriter:
             self.condition = self.value(op.operands[0], "b32")
             return "table", tuple(self.function.labels[name] for name in self.function.tables[op.operands[1]]), False
         if word in ("bar", "barrier"):
+            if "red" in op.words or "arrive" in op.words:
+                raise self.error(f"no instruction {op.opcode}")
             return "barrier", (at + 1,), False
         if word == "trap":
             self.lines.append("M.trap()")

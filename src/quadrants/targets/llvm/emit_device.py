@@ -160,7 +160,7 @@ def _write_iterations(writer: DeviceTaskWriter, loop: Op, function: Function) ->
         writer.jump(around.continue_label)
     writer.begin(around.continue_label)
     following = writer.assign(f"add nsw i64 {place}, {threads}")
-    writer.jump(head)
+    writer.jump(head, writer.one_by_one())
     writer.fill_phi(phi, place, "i64", [(first, start), (following, around.continue_label)])
     writer.begin(done)
 

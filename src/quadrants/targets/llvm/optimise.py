@@ -37,12 +37,14 @@ _lock = threading.RLock()
 
 class Machine(Record):
     """What code is generated for: LLVM's triple, processor and feature list; whether LLVM decides by itself which loops run
-    in vectors, or takes those alone that are marked."""
+    in vectors, or takes those alone that are marked. `has_vectors`: whether there are any (a GPU's
+    threads have none)."""
 
     triple: str
     processor: str
     features: str
     decides_on_vectors: bool = True
+    has_vectors: bool = True
 
 
 def binding() -> Any:
@@ -116,9 +118,10 @@ def _optimised(text: str, machine: Machine, level: int, verify: bool, target: An
     except RuntimeError as error:
         raise QuadrantsInternalError(f"LLVM refuses the emitted text: {error}") from None
     tuning = llvm.create_pipeline_tuning_options(speed_level=level)
-    tuning.loop_interleaving = tuning.loop_unrolling = level >= 2
+    tuning.loop_unrolling = level >= 2
+    tuning.loop_interleaving = level >= 2 and machine.has_vectors
     tuning.loop_vectorization = level >= 2 and machine.decides_on_vectors  # False: only where it is told to
-    tuning.slp_vectorization = straight
+    tuning.slp_vectorization = straight and machine.has_vectors
     builder = llvm.create_pass_builder(target, tuning)
     _unlocked("LLVMPY_RunNewModulePassManager")(builder.getModulePassManager(), module, builder)
     return module

@@ -185,6 +185,11 @@ class Writer:
         wish = self.unit.shared_metadata('!{!"llvm.loop.vectorize.enable", i1 false}')
         return f", !llvm.loop !{self.unit.add_metadata(f'distinct !{{!{{id}}, !{wish}}}')}"
 
+    def one_by_one(self) -> str:
+        """What the branch back of a loop carries that runs few times: it is not unrolled."""
+        wish = self.unit.shared_metadata('!{!"llvm.loop.unroll.disable"}')
+        return f", !llvm.loop !{self.unit.add_metadata(f'distinct !{{!{{id}}, !{wish}}}')}"
+
     def branch(self, condition: str, yes: str, no: str, likely: bool = False) -> None:
         weights = ""
         if likely:

@@ -18,8 +18,8 @@ from quadrants.targets.llvm.emit_device import emit_tasks
 __all__ = ["SM", "Compiled", "compile_tasks", "generation", "machine_of", "record_of", "tasks_of"]
 
 VERSION = "1"
-SM = (75, 80, 86, 87, 89, 90, 100, 103, 120)
-"""The processors that code can be generated for."""
+SM = (75, 80, 86, 87, 89, 90, 100, 120)
+"""The processors that code is made for; newer ones of a family run the code of older ones."""
 _DTYPES = frozenset(["u1", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "bf16", "f32", "f64"])
 
 
@@ -45,7 +45,8 @@ def generation(sm: int) -> int:
 @lru_cache(maxsize=16)
 def machine_of(sm: int) -> optimise.Machine:
     """A processor in LLVM's words. The PTX version is the oldest that knows all of a family, for old drivers' sake."""
-    return optimise.Machine("nvptx64-nvidia-cuda", f"sm_{sm}", "+ptx87" if sm >= 100 else "+ptx83")
+    version = "+ptx87" if sm >= 100 else "+ptx83"
+    return optimise.Machine("nvptx64-nvidia-cuda", f"sm_{sm}", version, decides_on_vectors=False, has_vectors=False)
 
 
 @lru_cache(maxsize=16)

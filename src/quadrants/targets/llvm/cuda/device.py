@@ -12,10 +12,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from quadrants.errors import QuadrantsAssertionError, QuadrantsBoundsError
 from quadrants.ir.nodes import Module
 from quadrants.ir.types import ArrayType, ScalarType
 from quadrants.targets.artifact import Message, PrintFormat, decode_prints
+from quadrants.targets.device.failures import failed as failed_check
 from quadrants.targets.device.interface import DeviceArray, Memory
 from quadrants.targets.device.tasks import Task
 from quadrants.targets.frame import Frame
@@ -90,20 +90,43 @@ class Driver(LaunchDriver, Protocol):
 
 
 class LaunchDevice:
-    """The device of one driver; subclasses compile."""
+    """The device of one kernel, on a driver; subclasses compile."""
 
     def __init__(self, driver: LaunchDriver) -> None:
         self._driver = driver
+        self._tasks: _Tasks | None = None
 
     def compile(self, module: Module, tasks: Sequence[Task]) -> CompiledTasks:
         """Compiles tasks and the functions that they call."""
         raise NotImplementedError
 
     def allocate(self, size: int) -> Memory:
-        return self._driver.allocate(size)
+        return _Memory(self, self._driver.allocate(size))
+
+    def check(self) -> None:
+        """The error of a check that failed in a task."""
+        if self._tasks is not None:
+            self._tasks.check()
 
     def prepare(self, module: Module, tasks: Sequence[Task]) -> _Tasks:
-        return _Tasks(self._driver, self.compile(module, tasks), [_loop_rank(task) for task in tasks])
+        self._tasks = _Tasks(self._driver, self.compile(module, tasks), [_loop_rank(task) for task in tasks])
+        return self._tasks
+
+
+class _Memory:
+    """The driver's memory; who reads it hears of checks that failed first."""
+
+    def __init__(self, device: LaunchDevice, memory: Any) -> None:
+        self._device, self._memory = device, memory
+        self.address: int = memory.address
+        self.size: int = memory.size
+
+    def write(self, offset: int, data: bytes) -> None:
+        self._memory.write(offset, data)
+
+    def read(self, offset: int, size: int) -> bytes:
+        self._device.check()
+        return self._memory.read(offset, size)
 
 
 class CudaDevice(LaunchDevice):
@@ -164,7 +187,7 @@ class _Tasks:
         if failed:
             words = struct.unpack_from(f"<{count}q", self._state.read(24, 8 * count))
             self._state.write(0, bytes(24))
-            raise _failure(self.compiled.messages.get(number), words)
+            raise failed_check(self.compiled.messages[number], words)
 
     def finish(self) -> None:
         self._driver.synchronise()
@@ -185,15 +208,6 @@ class _Tasks:
         if used < asked:
             text += f"[Quadrants] {asked - used} bytes of what a kernel printed are lost: there is room for {room}\n"
         sys.stdout.write(text)
-
-
-def _failure(message: Message | None, words: Sequence[int]) -> QuadrantsAssertionError:
-    if message is None:
-        return QuadrantsAssertionError("a check failed")
-    kind = QuadrantsBoundsError if message.error == "index" else QuadrantsAssertionError
-    error = kind(message.render(words))
-    error.location = message.location
-    return error
 
 
 def _filled(frame: Frame, values: Sequence[Any]) -> bytes:

@@ -1,0 +1,142 @@
+"""Launches on a GPU that is played: checks, prints, and the calls of NVIDIA's driver."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import quadrants as qd
+from quadrants.evidence.ptx.bindings import Bindings
+from quadrants.evidence.ptx.driver import PlayedDriver, played
+from quadrants.targets.llvm.cuda import device, drivers
+from quadrants.targets.llvm.cuda.nvidia import NvidiaDriver
+
+
+@pytest.fixture(autouse=True)
+def _without_options() -> Iterator[None]:
+    yield
+    drivers.use(None)
+    qd.reset()
+
+
+@pytest.fixture
+def driver() -> Iterator[PlayedDriver]:
+    with played() as found:
+        yield found
+
+
+@qd.kernel
+def guarded(x: qd.types.ndarray(), out: qd.types.ndarray()):
+    for i in range(x.shape[0]):
+        assert x[i] >= 0, f"element {i} is {x[i]}"
+        out[i] = qd.sqrt(x[i])
+    for i in range(x.shape[0]):
+        out[i] += 1
+
+
+def test_a_failed_check_stops_the_tasks_behind_it(driver: PlayedDriver) -> None:
+    qd.init(arch=qd.cuda, debug=True)
+    x, out = np.array([4.0, -1.0, 9.0], np.float32), np.zeros(3, np.float32)
+    with pytest.raises(AssertionError, match=r"element 1 is -1(\.0)?\n  in kernel guarded"):
+        guarded(x, out)
+    assert out.tolist() == [2, 0, 3]
+    guarded(np.abs(x), out)
+    assert out.tolist() == [3, 2, 4]
+
+
+def test_an_index_out_of_range_names_the_array(driver: PlayedDriver) -> None:
+    @qd.kernel
+    def beyond(x: qd.types.ndarray(), n: int):
+        for i in range(n):
+            x[i] = i
+
+    qd.init(arch=qd.cuda, debug=True)
+    with pytest.raises(IndexError, match="x"):
+        beyond(np.zeros(4), 5)
+
+
+def test_a_host_loop_hears_of_a_failed_check(driver: PlayedDriver) -> None:
+    """The host asks for a number that a task which failed was to change: without word of the failure it would ask for ever."""
+
+    @qd.kernel
+    def walk(x: qd.types.ndarray()):
+        while x[0] < 10:
+            for i in range(x.shape[0]):
+                assert x[i] < 3, "too far"
+                x[i] += 1
+
+    qd.init(arch=qd.cuda, debug=True)
+    with pytest.raises(AssertionError, match="too far"):
+        walk(np.zeros(4, np.int32))
+
+
+def test_prints_are_those_of_the_records_that_fit(
+    driver: PlayedDriver, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @qd.kernel
+    def tell(n: int):
+        for i in range(n):
+            print("number", i, 0.5 * i)
+
+    qd.init(arch=qd.cuda, log_level="error")
+    tell(3)
+    assert capsys.readouterr().out == "number 0 0.0\nnumber 1 0.5\nnumber 2 1.0\n"
+    monkeypatch.setattr(device, "_PRINT_BYTES", 100)
+    qd.init(arch=qd.cuda, log_level="error")
+    tell(6)
+    assert capsys.readouterr().out.splitlines() == [
+        *(f"number {i} {0.5 * i}" for i in range(4)),
+        "[Quadrants] 48 bytes of what a kernel printed are lost: there is room for 100",
+    ]
+
+
+def test_threads_take_turns_where_there_are_more_iterations(driver: PlayedDriver) -> None:
+    @qd.kernel
+    def fill(x: qd.types.ndarray(), y: qd.types.ndarray()):
+        for i, j, k in qd.ndrange(x.shape[0], x.shape[1], x.shape[2]):
+            x[i, j, k] = 10000 * i + 100 * j + k
+            qd.atomic_add(y[k], 1)
+
+    qd.init(arch=qd.cuda)
+    x, y = np.zeros((13, 17, 29), np.int32), np.zeros(29, np.int32)
+    fill(x, y)
+    i, j, k = np.indices(x.shape)
+    assert (x == 10000 * i + 100 * j + k).all() and (y == 13 * 17).all()
+    assert driver.machine.threads < x.size
+
+
+def test_the_calls_of_the_driver() -> None:
+    bindings = Bindings(sm=91)
+    drivers.use(NvidiaDriver(bindings))
+    qd.init(arch=qd.cuda, debug=True)
+    x, out = np.array([4.0, 16.0], np.float32), np.zeros(2, np.float32)
+    guarded(x, out)
+    assert out.tolist() == [3, 5]
+    with pytest.raises(AssertionError, match="element 0"):
+        guarded(-x, out)
+    assert bindings.calls[0] == "cuInit" and "cuLaunchKernel" in bindings.calls
+    assert bindings.calls.index("cuStreamSynchronize") > bindings.calls.index("cuLaunchKernel")
+    with pytest.raises(MemoryError, match="no memory left"):
+        guarded(np.zeros(1 << 25, np.float32), np.zeros(1 << 25, np.float32))
+
+
+def test_faults_are_told() -> None:
+    drivers.use(NvidiaDriver(Bindings()))
+    qd.init(arch=qd.cuda)
+
+    @qd.kernel
+    def beyond(x: qd.types.ndarray(), n: int):
+        for i in range(n):
+            x[i * 100000] = i
+
+    with pytest.raises(RuntimeError, match="ILLEGAL_ADDRESS"):
+        beyond(np.zeros(4), 5)
+
+
+def test_old_processors_are_refused() -> None:
+    drivers.use(PlayedDriver(sm=61))
+    qd.init(arch=qd.cuda)
+    with pytest.raises(ValueError, match="sm_61 is too old"):
+        guarded(np.zeros(1, np.float32), np.zeros(1, np.float32))
