@@ -197,6 +197,7 @@ def insistence_on_order(a, out):
 def bubble_sort(a):
     qd.loop_config(serialize=True)  # whether swaps meet depends on values
     for i in range(len(a)):
+        qd.loop_config(serialize=True)
         for j in range(len(a) - 1):
             if a[j] > a[j + 1]:
                 a[j], a[j + 1] = a[j + 1], a[j]

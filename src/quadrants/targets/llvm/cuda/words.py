@@ -36,10 +36,12 @@ define internal i64 @qd_threads() alwaysinline nounwind memory(none) {
 }
 """
 
+# `minctasm`: without it ptxas rather keeps values in memory than take more registers than leave room for all the threads that
+# there could be.
 WORDS = DeviceWords(
     convention="ptx_kernel",
     frame='ptr byval([{size} x i8]) align 8 "nvvm.grid_constant" %frame',
-    attributes=f'"nvvm.maxntid"="{BLOCK},1,1"',
+    attributes=f'"nvvm.maxntid"="{BLOCK},1,1" "nvvm.minctasm"="1"',
     support=_SUPPORT + STATE_FUNCTIONS,
     supported=("qd_thread", "qd_threads", *SUPPORTED),
 )
