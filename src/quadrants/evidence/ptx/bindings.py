@@ -12,7 +12,7 @@ import numpy as np
 from quadrants.evidence.ptx.machine import Loaded, Machine
 from quadrants.evidence.ptx.memory import MemoryFault, Piece
 
-__all__ = ["Bindings"]
+__all__ = ["Bindings", "Result"]
 
 
 class Result(IntEnum):
@@ -21,6 +21,7 @@ class Result(IntEnum):
     CUDA_SUCCESS = 0
     CUDA_ERROR_INVALID_VALUE = 1
     CUDA_ERROR_OUT_OF_MEMORY = 2
+    CUDA_ERROR_NO_DEVICE = 100
     CUDA_ERROR_INVALID_PTX = 218
     CUDA_ERROR_NOT_FOUND = 500
     CUDA_ERROR_ILLEGAL_ADDRESS = 700

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quadrants.errors import QuadrantsUnsupportedError
+from quadrants.errors import QuadrantsRuntimeError
 
 if TYPE_CHECKING:
     from quadrants.targets.llvm.cuda.device import Driver
@@ -23,22 +23,29 @@ def use(driver: Driver | None) -> None:
 
 def missing() -> str:
     """What there is not that it takes to run on a GPU, and the way out; '' where nothing is missing."""
-    if _given is not None or _found is not None:
-        return ""
-    from quadrants.targets.llvm.cuda import nvidia
+    if _given is None and _found is None:
+        from quadrants.targets.llvm.cuda import nvidia
 
-    return nvidia.missing()
+        if reason := nvidia.missing():
+            return reason
+    try:
+        driver = current()
+    except (QuadrantsRuntimeError, MemoryError) as error:
+        return str(error)
+    from quadrants.targets.llvm.cuda.compile import SM
+
+    return "" if driver.sm >= SM[0] else f"the GPU is of sm_{driver.sm}: code is made for sm_{SM[0]} and newer"
 
 
 def current() -> Driver:
-    """The driver to run on; QuadrantsUnsupportedError where there is none."""
+    """The driver to run on; QuadrantsRuntimeError where it does not work."""
     global _found
     if _given is not None:
         return _given
     if _found is None:
-        if reason := missing():
-            raise QuadrantsUnsupportedError(f"CUDA cannot be used: {reason}")
         from quadrants.targets.llvm.cuda import nvidia
 
+        if reason := nvidia.missing():
+            raise QuadrantsRuntimeError(f"CUDA cannot be used: {reason}")
         _found = nvidia.NvidiaDriver()
     return _found
