@@ -71,6 +71,10 @@ def test_a_host_loop_hears_of_a_failed_check(driver: PlayedDriver) -> None:
     qd.init(arch=qd.cuda, debug=True)
     with pytest.raises(AssertionError, match="too far"):
         walk(np.zeros(4, np.int32))
+    kept = qd.ndarray(qd.i32, 4)
+    kept.fill(0)  # memory that another kernel has asked for
+    with pytest.raises(AssertionError, match="too far"):
+        walk(kept)
 
 
 def test_prints_are_those_of_the_records_that_fit(

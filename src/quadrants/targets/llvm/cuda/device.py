@@ -9,6 +9,7 @@ import struct
 import sys
 from collections.abc import Sequence
 from typing import Any, Protocol
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -26,6 +27,8 @@ from quadrants.targets.llvm.device_state import RECORDS, STATE, state_image
 __all__ = ["CudaDevice", "Driver", "LaunchDevice", "LaunchDriver", "Loaded"]
 
 _PRINT_BYTES = 1 << 20
+_unchecked: WeakKeyDictionary[Any, set[_Tasks]] = WeakKeyDictionary()
+"""By driver the kernels that may have failed a check since the host last asked them."""
 _WAVES = 8
 """Blocks of a launch, at most, for each multiprocessor: each thread then takes several iterations."""
 
@@ -90,34 +93,27 @@ class Driver(LaunchDriver, Protocol):
 
 
 class LaunchDevice:
-    """The device of one kernel, on a driver; subclasses compile."""
+    """The device of one driver; subclasses compile."""
 
     def __init__(self, driver: LaunchDriver) -> None:
         self._driver = driver
-        self._tasks: _Tasks | None = None
 
     def compile(self, module: Module, tasks: Sequence[Task]) -> CompiledTasks:
         """Compiles tasks and the functions that they call."""
         raise NotImplementedError
 
     def allocate(self, size: int) -> Memory:
-        return _Memory(self, self._driver.allocate(size))
-
-    def check(self) -> None:
-        """The error of a check that failed in a task."""
-        if self._tasks is not None:
-            self._tasks.check()
+        return _Memory(self._driver, self._driver.allocate(size))
 
     def prepare(self, module: Module, tasks: Sequence[Task]) -> _Tasks:
-        self._tasks = _Tasks(self._driver, self.compile(module, tasks), [_loop_rank(task) for task in tasks])
-        return self._tasks
+        return _Tasks(self._driver, self.compile(module, tasks), [_loop_rank(task) for task in tasks])
 
 
 class _Memory:
     """The driver's memory; who reads it hears of checks that failed first."""
 
-    def __init__(self, device: LaunchDevice, memory: Any) -> None:
-        self._device, self._memory = device, memory
+    def __init__(self, driver: LaunchDriver, memory: Any) -> None:
+        self._driver, self._memory = driver, memory
         self.address: int = memory.address
         self.size: int = memory.size
 
@@ -125,7 +121,8 @@ class _Memory:
         self._memory.write(offset, data)
 
     def read(self, offset: int, size: int) -> bytes:
-        self._device.check()
+        for tasks in tuple(_unchecked.get(self._driver, ())):
+            tasks.check()
         return self._memory.read(offset, size)
 
 
@@ -177,10 +174,13 @@ class _Tasks:
             return
         threads = min(-(-count // 32) * 32, BLOCK) if count > 1 else 1
         blocks = min(-(-count // threads), self._driver.multiprocessors * _WAVES)
+        if self.compiled.messages:
+            _unchecked.setdefault(self._driver, set()).add(self)
         self._driver.launch(self._kernels[number], blocks, threads, _filled(self.compiled.frames[number], values))
 
     def check(self) -> None:
         """The error of a check that failed; waits for everything launched before."""
+        _unchecked.get(self._driver, set()).discard(self)
         if self._state is None or not self.compiled.messages:
             return
         failed, number, count = struct.unpack_from("<ixxxxqq", self._state.read(0, 24))
