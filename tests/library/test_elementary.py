@@ -18,9 +18,10 @@ import quadrants as qd
 from quadrants.ir.types import f32, f64
 from quadrants.knobs import Arch
 from quadrants.lang.init import supported_archs
-from quadrants.library import elementary_f32, elementary_f64, elementary_text
+from quadrants.library import elementary_alone, elementary_f32, elementary_f64, elementary_text
 from quadrants.passes.elementary import EXPANDED
 from quadrants.passes.expand_functions import path_of
+from quadrants.records import replace
 
 ONE = (
     *("acos", "acosh", "asin", "asinh", "atan", "atanh", "cbrt", "cos", "cosh", "erf", "exp", "exp2", "expm1"),
@@ -127,6 +128,30 @@ def edges(dtype: Any) -> np.ndarray:
 def test_texts_are_up_to_date(name: str, scalar: Any) -> None:
     module = elementary_f32 if scalar is f32 else elementary_f64
     assert path_of(name, scalar).read_text() == elementary_text.text_of(name, scalar, module.FUNCTIONS[name])
+
+
+@pytest.mark.parametrize("name", sorted(elementary_alone.FUNCTIONS))
+def test_texts_for_targets_without_f64_are_up_to_date(name: str) -> None:
+    text = path_of(name, f32, alone=True).read_text()
+    assert text == elementary_text.text_of(name, f32, elementary_alone.FUNCTIONS[name])
+    assert "f64" not in text.replace(f"{name}_f64", "")
+
+
+@on_x64
+@wide_enough
+@pytest.mark.parametrize("name", sorted({*elementary_alone.FUNCTIONS, *elementary_alone.FAR}))
+def test_errors_without_f64(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from quadrants.targets.llvm.x64 import target
+
+    less = replace(target.record(), dtypes=target.record().dtypes - {"f64"})
+    monkeypatch.setattr(target, "record", lambda machine=None: less)
+    kernel_of.cache_clear()
+    columns = [samples(np.float32, 7)]
+    if name in TWO:
+        columns.append(np.random.default_rng(8).permutation(columns[0]))
+    worst = errors(computed(name, *columns), expected(name, *columns))
+    kernel_of.cache_clear()
+    assert worst.max() <= ULPS[np.float32], [column[worst.argmax()] for column in columns]
 
 
 def test_no_text_is_left_over() -> None:

@@ -28,7 +28,7 @@ from quadrants.library.elementary_parts import (
     within,
 )
 
-__all__ = ["FAR", "FUNCTIONS", "reduce_any"]
+__all__ = ["FAR", "FUNCTIONS", "reduce_any", "turned_bits"]
 
 # Constants as sums of numbers of 53 bits.
 _LN2, _LN2_LOW = 0.6931471805599453, 2.3190468138462996e-17
@@ -463,7 +463,21 @@ def reduce_any(x: Any) -> Any:
     """
     bits = bit_cast(x, u64)
     exponent = (bits >> 52) & 2047
-    mantissa = (bits & 0xFFFFFFFFFFFFF) | 0x10000000000000
+    rest, carried, quarters = turned_bits(exponent, (bits & 0xFFFFFFFFFFFFF) | 0x10000000000000)
+    head = cast(rest, f64)
+    tail = cast(rest - cast(head, i64), f64) + cast(carried, f64) * 2.0**-64
+    r = head * (_HALF_PI * 2.0**-62)
+    r_low = fma(head, _HALF_PI * 2.0**-62, -r) + fma(head, _HALF_PI_LOW * 2.0**-62, tail * (_HALF_PI * 2.0**-62))
+    backwards = x < 0.0
+    quarters = cast(quarters, i64)
+    wrong = ~(abs(x) < INF)
+    r = select(wrong, NAN, select(backwards, -r, r))
+    return r, select(backwards, -r_low, r_low), select(backwards, -quarters, quarters)
+
+
+def turned_bits(exponent: Any, mantissa: Any) -> Any:
+    """(rest, carried, quarters) of mantissa * 2**(exponent - 1075), all u64 but the rest: quarters + (rest + carried * 2**-64)
+    * 2**-62 quarters of a turn, up to whole turns."""
     first = exponent - 1013  # exponent - 1075 is that of the mantissa; bits of 2**2 and more are whole turns
     word, shift = cast((first >> 6) & 31, i64), first & 63
     a, b = lookup(_TWO_OVER_PI_BITS, word, u64), lookup(_TWO_OVER_PI_BITS, word + 1, u64)
@@ -474,16 +488,7 @@ def reduce_any(x: Any) -> Any:
     carried = low + _upper_product(mantissa, bottom)
     high = mantissa * top + _upper_product(mantissa, middle) + select(carried < low, 1, 0)
     quarters = (high + (1 << 61)) >> 62
-    rest = bit_cast(high - (quarters << 62), i64)
-    head = cast(rest, f64)
-    tail = cast(rest - cast(head, i64), f64) + cast(carried, f64) * 2.0**-64
-    r = head * (_HALF_PI * 2.0**-62)
-    r_low = fma(head, _HALF_PI * 2.0**-62, -r) + fma(head, _HALF_PI_LOW * 2.0**-62, tail * (_HALF_PI * 2.0**-62))
-    backwards = x < 0.0
-    quarters = cast(quarters, i64)
-    wrong = ~(abs(x) < INF)
-    r = select(wrong, NAN, select(backwards, -r, r))
-    return r, select(backwards, -r_low, r_low), select(backwards, -quarters, quarters)
+    return bit_cast(high - (quarters << 62), i64), carried, quarters
 
 
 def _reduced(x: Any) -> Any:

@@ -20,7 +20,7 @@ from quadrants.frontend.compilation import compile_source
 from quadrants.ir.nodes import Function, Module, walk
 from quadrants.ir.text import print_module
 from quadrants.ir.types import ScalarType, f32, f64, scalar_of
-from quadrants.library import elementary_f32, elementary_f64
+from quadrants.library import elementary_alone, elementary_f32, elementary_f64
 from quadrants.passes import expand_functions
 from quadrants.passes.context import PassContext
 from quadrants.passes.driver import run_pipeline
@@ -32,10 +32,14 @@ _EXACT = frozenset({"add", "sub", "mul", "div", "fma"})
 
 def texts() -> Iterator[tuple[Path, str]]:
     """Each file of texts and what belongs there."""
-    for scalar, module in ((f32, elementary_f32), (f64, elementary_f64)):
+    for scalar, module, alone in (
+        (f32, elementary_f32, False),
+        (f64, elementary_f64, False),
+        (f32, elementary_alone, True),
+    ):
         functions = {**module.FUNCTIONS, **{expand_functions.far_name(row): far for row, far in module.FAR.items()}}
         for name, function in functions.items():
-            yield expand_functions.path_of(name, scalar), text_of(name, scalar, function)
+            yield expand_functions.path_of(name, scalar, alone), text_of(name, scalar, function)
 
 
 def text_of(name: str, scalar: ScalarType, function: Callable[..., Any]) -> str:

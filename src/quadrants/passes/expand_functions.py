@@ -10,15 +10,13 @@ from __future__ import annotations
 from functools import lru_cache
 from pathlib import Path
 
-from quadrants.errors import QuadrantsUnsupportedError
 from quadrants.ir.builder import Builder
-from quadrants.ir.nodes import Block, Function, Location, Module, Op, walk
+from quadrants.ir.nodes import Block, Function, Location, Module, Op
 from quadrants.ir.text import parse_module
 from quadrants.ir.types import ScalarType, f32, f64, scalar_of
 from quadrants.passes.clone import clone_ops
 from quadrants.passes.context import PassContext
 from quadrants.passes.elementary import EXPANDED
-from quadrants.passes.places import shown
 
 __all__ = ["path_of", "run"]
 
@@ -27,9 +25,9 @@ _MOST = 2000
 """Operations by which a function grows at most; what would be written out beyond that is called."""
 
 
-def path_of(name: str, scalar: ScalarType) -> Path:
-    """The file of a function's body."""
-    return _FOLDER / f"{name}_{scalar.name}.qir"
+def path_of(name: str, scalar: ScalarType, alone: bool = False) -> Path:
+    """The file of a function's body; `alone`: of that for targets without f64, where it is another."""
+    return _FOLDER / f"{name}_{scalar.name}{'_alone' if alone else ''}.qir"
 
 
 def far_name(row: str) -> str:
@@ -42,44 +40,24 @@ def run(module: Module, context: PassContext) -> None:
     if context.record is None:
         return
     wanted = EXPANDED - context.record.functions
-    _refuse(module, wanted, context)
+    alone = not context.record.has_dtype(f64)
     called: set[tuple[str, ScalarType]] = set()
     for function in module.functions.values():
-        _Expander(wanted, called).block(function.body)
+        _Expander(wanted, called, alone).block(function.body)
     whole = {(name, scalar) for name, scalar in called if not name.startswith("far_")}
     for name, scalar in sorted(whole, key=str):
-        module.add(_function(name, scalar, called))
+        module.add(_function(name, scalar, called, alone))
     for name, scalar in sorted(called - whole, key=str):
-        module.add(_function(name, scalar, called))
-
-
-def _refuse(module: Module, wanted: frozenset[str], context: PassContext) -> None:
-    """QuadrantsUnsupportedError at the first function whose body computes in a type that the target lacks."""
-    if context.record.has_dtype(f64):
-        return
-    for function in module.functions.values():
-        for op in walk(function.body):
-            if op.kind in wanted and scalar_of(op.results[0].type).is_float and _needs_f64(op.kind):
-                raise QuadrantsUnsupportedError.at(
-                    shown(op.location),
-                    f"{op.kind} is computed in f64 on the way, which the target {context.record.name} lacks on this machine",
-                    hint="write it by functions that are not, or use another target: qd.init(arch=…)",
-                )
-
-
-@lru_cache(maxsize=32)
-def _needs_f64(name: str) -> bool:
-    """Whether the body of a function of f32, or what it calls, has numbers of f64."""
-    bodies = [_body(name, f32), *([_body(far_name(name), f32)] if path_of(far_name(name), f32).exists() else [])]
-    return any(scalar_of(result.type) is f64 for body in bodies for op in walk(body.body) for result in op.results)
+        module.add(_function(name, scalar, called, alone))
 
 
 class _Expander:
     """Expands one function. `called` gets the bodies that are to be functions of the module."""
 
-    def __init__(self, wanted: frozenset[str], called: set[tuple[str, ScalarType]]) -> None:
+    def __init__(self, wanted: frozenset[str], called: set[tuple[str, ScalarType]], alone: bool) -> None:
         self.wanted = wanted
         self.called = called
+        self.alone = alone
         self.left = _MOST
 
     def block(self, block: Block) -> None:
@@ -109,7 +87,7 @@ class _Expander:
     def _written_out(self, op: Op, scalar: ScalarType) -> list[Op]:
         """The body in place of an operation on f32 or f64, or the operation with a function to call, where much has been
         written out already. Either defines the result."""
-        body = _body(op.kind, scalar).body
+        body = _body(op.kind, scalar, self.alone).body
         self.left -= len(body.ops)
         if self.left < 0:
             op.attributes["callee"] = f"{op.kind}_{scalar.name}"
@@ -140,9 +118,9 @@ def _settle(
                 called.add((far_name(row), scalar))
 
 
-def _function(name: str, scalar: ScalarType, called: set[tuple[str, ScalarType]]) -> Function:
+def _function(name: str, scalar: ScalarType, called: set[tuple[str, ScalarType]], alone: bool) -> Function:
     """A body as a function that a module can own."""
-    parsed = _body(name, scalar)
+    parsed = _body(name, scalar, alone)
     function = Function(parsed.name, tuple([value.type for value in parsed.parameters]), parsed.result_types)
     function.body.ops = clone_ops(parsed.body.ops, dict(zip(parsed.parameters, function.parameters)))
     _settle(function.body.ops, name, scalar, None, called)
@@ -150,7 +128,9 @@ def _function(name: str, scalar: ScalarType, called: set[tuple[str, ScalarType]]
 
 
 @lru_cache(maxsize=128)
-def _body(name: str, scalar: ScalarType) -> Function:
-    module = parse_module(path_of(name, scalar).read_text())
+def _body(name: str, scalar: ScalarType, alone: bool) -> Function:
+    """`alone`: the target has no f64."""
+    path = path_of(name, scalar, alone)
+    module = parse_module((path if path.exists() else path_of(name, scalar)).read_text())
     (function,) = module.functions.values()
     return function
