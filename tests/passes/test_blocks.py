@@ -112,6 +112,25 @@ BODIES = {
     barrier
     store %r, %y[%i]
     """,
+    "loops that threads leave one by one": """
+    %limit = constant 9.0 : f32
+    %step = constant 2.0 : f32
+    %r = while carry (%a = %v) : f32 {
+      %less = lt %a, %limit : u1
+      yield %less
+    } do (%e) {
+      %b = add %e, %step : f32
+      %s = team_reduce %b {by = "max", width = 4} : f32
+      %m = add %t, %one : i64
+      %c = for %k in %zero .. %m carry (%p = %s) : f32 {
+        %q = shuffle %p, %k {width = 8} : f32
+        %d = max %q, %b : f32
+        yield %d
+      }
+      yield %c
+    }
+    store %r, %y[%i]
+    """,
     "memory of each thread's own": """
     %own = slot {type = matrix<f32, 2x3>} : array<f32, 2, 2, 3, L>
     %shared = shared {type = matrix<f32, 8>} : array<f32, 1, 8, L>

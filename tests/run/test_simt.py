@@ -257,6 +257,33 @@ def test_members_of_a_subgroup_under_a_condition() -> None:
             assert (own == np.where(team > 0, np.cumsum(team > 0) - 1, -(team < 0).sum())).all()
 
 
+def test_a_subgroup_a_row() -> None:
+    @qd.kernel
+    def sums(x: qd.types.ndarray(), out: qd.types.ndarray()):
+        qd.loop_config(block_dim=64)
+        for i in range(128):
+            row, member = i // 32, i % 32
+            while row < x.shape[0]:
+                total = qd.f32(0)
+                for k in range(member, x.shape[1], 32):
+                    total += x[row, k]
+                total = subgroup.reduce_add(total)
+                if subgroup.elect():
+                    out[0, row] = total
+                row += 4
+            for r in range(i // 32, x.shape[0]):
+                first = subgroup.broadcast_first(x[r, 0] + member)
+                if member == 0:
+                    out[1 + i // 32, r] = first
+
+    x = floats(7 * 50).reshape(7, 50)
+    out = np.zeros((5, 7), np.float32)
+    sums(x, out)
+    assert (out[0] == x.sum(1)).all()
+    for k in range(4):
+        assert (out[1 + k] == np.where(np.arange(7) >= k, x[:, 0], 0)).all()
+
+
 def test_votes() -> None:
     @qd.kernel
     def votes(x: qd.types.ndarray(), out: qd.types.ndarray()):
@@ -381,7 +408,7 @@ def test_meetings_that_not_all_come_to() -> None:
     def looped(x: qd.types.ndarray()):
         for i in range(len(x)):
             for _ in range(i):
-                x[i] += subgroup.shuffle(x[i], 0)
+                x[i] += block.reduce_add(x[i], 128)
 
     with pytest.raises(QuadrantsSyntaxError, match="the loop around it differs"):
         looped(floats(64))

@@ -20,7 +20,7 @@ from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Block, Location, Op, Value, walk
 from quadrants.ir.ops import OPS
 from quadrants.ir.threads import MEETINGS, TEAM_OPS, is_of_block
-from quadrants.ir.types import ArrayType, MatrixType, Type, i64, matrix_type, scalar_of, shape_of
+from quadrants.ir.types import ArrayType, MatrixType, Type, i64, matrix_type, scalar_of, shape_of, u1
 from quadrants.passes.memory import ARRAY_POSITION
 from quadrants.passes.nest import highs, inits, lows
 from quadrants.passes.places import shown
@@ -149,8 +149,9 @@ class Stretches:
         if not parts:
             return
         meetings = [inner for region in op.regions for inner in walk(region) if inner.kind in MEETINGS]
-        meeting = next((inner for inner in meetings if op.kind != "if" or is_of_block(inner)), None)
-        if meeting is None and meetings and not jumps:
+        ends = jumps or (op.kind != "if" and (loop_jumps(op.regions[-1]) or op.attribute("rank", 1) > 1))
+        meeting = next((inner for inner in meetings if ends or is_of_block(inner)), None)
+        if meeting is None and meetings:
             return
         what = "loop" if op.kind != "if" else "condition"
         place, around = shown((meeting or jumps[0]).location), shown(op.location)
@@ -426,10 +427,7 @@ class Stretches:
     def masked_region(self, op: Op, region: Block, mask: Scratch, frame: _Frame, meets_later: bool) -> None:
         builder = Builder(self.level, op.location)
 
-        def either(inside: Builder, thread: Value, before: Value) -> Value:
-            return inside.bit_or(before, inside.load(mask.slot, thread))
-
-        some = fold(builder, builder.index(0), self.width, builder.constant(False, op.operands[0].type), either)
+        some = self.some(builder, mask)
         self.mask = mask
         yes, no = Block(), Block()
         Builder(no, op.location).op("yield")
@@ -438,6 +436,9 @@ class Stretches:
 
     def loop(self, op: Op, meets_later: bool) -> None:
         rank: int = op.attribute("rank")
+        if op in self.uniform.divergent:
+            self.masked_for(op)
+            return
         targets, together = self.carried(op, inits(op), [op.regions[0].arguments[rank:]])
         bounds = tuple(map(self.in_block, op.operands[: 2 * rank]))
         body = _taking([*op.regions[0].arguments[:rank], *_alike(op.regions[0].arguments[rank:], targets)])
@@ -446,6 +447,9 @@ class Stretches:
 
     def while_(self, op: Op, meets_later: bool) -> None:
         arguments = [region.arguments for region in op.regions]
+        if op in self.uniform.divergent:
+            self.masked_while(op, arguments)
+            return
         targets, together = self.carried(op, op.operands, arguments)
         test, body = [_taking(_alike(own, targets)) for own in arguments]
         level, self.level = self.level, test
@@ -456,6 +460,68 @@ class Stretches:
         self.level = level
         self.inside(body, op.regions[1].ops, _Frame("loop", targets), True)
         self.emit(op, together, (test, body), targets)
+
+    def masked_while(self, op: Op, arguments: list[list[Value]]) -> None:
+        """A loop that threads leave one by one: the block goes on while some are in it."""
+        targets, _ = self.carried(op, op.operands, arguments)
+        ops = op.regions[0].ops
+
+        def test(mask: Scratch) -> None:
+            self.ops(ops, True)
+            self.put(ops[-1].operands[0], mask)
+
+        self.while_some(op, targets, test)
+
+    def masked_for(self, op: Op) -> None:
+        """The same with a counter of each thread's own."""
+        (low,), (high,), counter = lows(op), highs(op), op.regions[0].arguments[0]
+        targets, _ = self.carried(op, inits(op), [op.regions[0].arguments[1:]])
+        place = self.slot(counter.type, True)
+        self.keep_in(counter, place)
+        stretch = self.open(op.location)
+        start = self.use(low, stretch)
+        builder = Builder(stretch.block, op.location)
+        builder.op("store", builder.sub(start, builder.index(1)), place.slot, stretch.thread)
+        self.close()
+
+        def test(mask: Scratch) -> None:
+            stretch = self.open(op.location)
+            end = self.use(high, stretch)
+            builder = Builder(stretch.block, op.location)
+            following = builder.add(builder.load(place.slot, stretch.thread), builder.index(1))
+            builder.op("store", following, place.slot, stretch.thread)
+            builder.op("store", builder.lt(following, end), mask.slot, stretch.thread)
+
+        self.while_some(op, targets, test)
+
+    def while_some(self, op: Op, targets: list[Scratch | None], test: Callable[[Scratch], None]) -> None:
+        """A loop while some thread is on; `test` is code under the mask given that takes threads out of it."""
+        around, mask = self.mask, self.slot(u1, True)
+        self.mask = None
+        stretch = self.open(op.location)
+        builder = Builder(stretch.block, op.location)
+        on = builder.constant(True, u1) if around is None else builder.load(around.slot, stretch.thread)
+        builder.op("store", on, mask.slot, stretch.thread)
+        self.close()
+        self.mask = mask
+        regions = Block(), Block()
+        level, self.level = self.level, regions[0]
+        test(mask)
+        self.close()
+        builder = Builder(regions[0], op.location)
+        builder.op("yield", self.some(builder, mask))
+        self.level = level
+        self.inside(regions[1], op.regions[-1].ops, _Frame("loop", targets), True)
+        self.mask = around
+        level.ops.append(Op("while", (), (), None, regions, op.location))
+
+    def some(self, builder: Builder, mask: Scratch) -> Value:
+        """Whether some thread of the block is on."""
+
+        def either(inside: Builder, thread: Value, before: Value) -> Value:
+            return inside.bit_or(before, inside.load(mask.slot, thread))
+
+        return fold(builder, builder.index(0), self.width, builder.constant(False, u1), either)
 
     def carried(
         self, op: Op, starts: tuple[Value, ...], arguments: list[list[Value]]

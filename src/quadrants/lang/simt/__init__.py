@@ -2,8 +2,8 @@
 
 A loop at a kernel's top level that uses anything of this runs by blocks of threads: its iterations, in order, are cut into
 blocks of `qd.loop_config(block_dim=…)` (128 if nothing is said); the last block has as many threads as are left. Threads
-side by side, 32 at a time (`qd.init(subgroup_size=…)`), are a subgroup. Barriers, and all that threads give one another,
-must be come to by all threads of a block.
+side by side, 32 at a time (`qd.init(subgroup_size=…)`), are a subgroup. Barriers and what else a block does together must be
+come to by all its threads; of a subgroup those members meet that are there.
 """
 
 from __future__ import annotations
