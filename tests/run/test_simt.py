@@ -284,6 +284,25 @@ def test_a_subgroup_a_row() -> None:
         assert (out[1 + k] == np.where(np.arange(7) >= k, x[:, 0], 0)).all()
 
 
+def test_pairs_are_sorted_in_a_subgroup(executor: TargetExecutor) -> None:
+    start(executor, subgroup_size=16)
+
+    @qd.kernel
+    def sort(keys: qd.types.ndarray(), values: qd.types.ndarray(), votes: qd.types.ndarray()):
+        qd.loop_config(block_dim=32)
+        for i in range(len(keys)):
+            keys[i], values[i] = subgroup.bitonic_sort_kv(keys[i], values[i])
+            subgroup.barrier()
+            votes[i] = subgroup.ballot_first_n(keys[i] > 0, 9)
+
+    keys = np.random.default_rng(3).permutation(64).astype(np.float32) - 32
+    values, votes, given = np.arange(64, dtype=np.int32), np.zeros(64, np.uint32), keys.copy()
+    sort(keys, values, votes)
+    assert (keys == np.sort(given.reshape(-1, 16), axis=1).ravel()).all() and (given[values] == keys).all()
+    for first in range(0, 64, 16):
+        assert votes[first] == sum(1 << k for k in range(9) if keys[first + k] > 0)
+
+
 def test_votes() -> None:
     @qd.kernel
     def votes(x: qd.types.ndarray(), out: qd.types.ndarray()):

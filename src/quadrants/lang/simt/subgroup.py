@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from quadrants.lang import ops
 from quadrants.lang.simt.declare import declared, family
 
 _COMBINE = ("add", "mul", "min", "max", "and", "or", "xor")
@@ -116,6 +117,29 @@ def lanemask_ge() -> Any:
     """The bits of this member and those behind it."""
 
 
+def ballot_first_n(predicate: Any, n: Any) -> Any:
+    """The bits of `ballot` of the first `n` members."""
+    return ballot(predicate and invocation_id() < n)
+
+
+barrier, memory_barrier, ballot_full_subgroup = sync, mem_fence, ballot  # older names
+
+
+def bitonic_sort_kv(key: Any, value: Any) -> tuple[Any, Any]:
+    """The pairs of the members in ascending order of their keys, one a member; all members are there."""
+    size = 2
+    while size <= group_size():
+        partner = size // 2
+        while partner > 0:
+            other_key, other_value = shuffle_xor(key, partner), shuffle_xor(value, partner)
+            low, up = invocation_id() & partner == 0, invocation_id() & size == 0
+            takes = other_key < key if low == up else key < other_key
+            key, value = ops.select(takes, other_key, key), ops.select(takes, other_value, value)
+            partner //= 2
+        size *= 2
+    return key, value
+
+
 def _combining(value: Any) -> Any: ...
 
 
@@ -140,6 +164,10 @@ __all__ = [
     "all_true",
     "any_true",
     "ballot",
+    "ballot_first_n",
+    "ballot_full_subgroup",
+    "barrier",
+    "bitonic_sort_kv",
     "broadcast",
     "broadcast_first",
     "elect",
@@ -152,6 +180,7 @@ __all__ = [
     "lanemask_lt",
     "log2_group_size",
     "mem_fence",
+    "memory_barrier",
     "shuffle",
     "shuffle_down",
     "shuffle_up",
