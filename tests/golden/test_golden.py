@@ -1,7 +1,7 @@
 """Golden files: IR text in, passes, IR text out.
 
 A file `*.qir` begins with the line `// passes: name, name` (and `// vectors: bits` where the target has some, `// launches` where its host
-launches loops), goes on with a module, and after a line `// ---` shows what
+launches loops, `// marked vectors: bits` where it makes vectors of marked loops), goes on with a module, and after a line `// ---` shows what
 the passes make of it. `pytest --bless` writes what they make into the files. Names are those of modules in
 `quadrants.passes`. The module is verified before the first pass and after each one.
 """
@@ -22,6 +22,7 @@ FILES = sorted(Path(__file__).parent.glob("**/*.qir"))
 DIRECTIVE = "// passes:"
 VECTORS = "// vectors:"
 LAUNCHES = "// launches"
+MARKED = "// marked vectors:"
 SEPARATOR = "// ---\n"
 
 
@@ -38,6 +39,9 @@ def record_of(text: str) -> CapabilityRecord | None:
         if line.startswith(VECTORS):
             bits = int(line.removeprefix(VECTORS))
             return CapabilityRecord("golden", "1", frozenset(), vector_bits=bits, maximum_vector_bits=bits)
+        if line.startswith(MARKED):
+            bits = int(line.removeprefix(MARKED))
+            return CapabilityRecord("golden", "1", frozenset(), vector_bits=bits, marked_vectors=True)
         if line == LAUNCHES:
             return CapabilityRecord("golden", "1", frozenset(), launches=True)
     return None

@@ -14,6 +14,8 @@ from quadrants import knobs
 from quadrants.errors import QuadrantsRuntimeError
 from quadrants.ir.text import parse_module
 from quadrants.ir.types import f32, f64
+from quadrants.passes import mark_vectors
+from quadrants.passes.context import PassContext
 from quadrants.targets import table
 from quadrants.targets.llvm.arm64 import target
 
@@ -59,6 +61,50 @@ kernel @saxpy(%y: array<f32, 1, C>, %a: f32, %x: array<f32, 1, C>) {
 def test_lanes_are_registers_of_neon() -> None:
     assembly = target.assembly(target.compile_module(parse_module(LANES)))
     assert re.search(r"fmla\s+v\d+\.4s", assembly)
+
+
+LOOPS = """quadrants-ir 1
+stage lowered
+kernel @saxpy(%y: array<f32, 1, C>, %a: f32, %x: array<f32, 1, C>, %n: i64) {
+  %0 = constant 0 : i64
+  parallel for %i in %0 .. %n {
+    %v = load %x[%i]
+    %w = load %y[%i]
+    %p = mul %a, %v {contract = True}
+    %s = add %p, %w {contract = True}
+    store %s, %y[%i]
+  }
+  return
+}
+"""
+
+BYTES = """quadrants-ir 1
+stage lowered
+kernel @largest(%x: array<u8, 1, C>, %n: i64) -> f32 {
+  %0 = constant 0 : i64
+  %f = constant 0.0 : f32
+  %m = parallel for %i in %0 .. %n carry (%a = %f) {chunk = 512, reductions = ("max",)} : f32 {
+    %b = load %x[%i] : u8
+    %c = cast %b : f32
+    %d = max %a, %c
+    yield %d
+  }
+  return %m
+}
+"""
+
+
+def test_marked_loops_run_in_registers_of_neon(capfd: Any) -> None:
+    for text, instruction in ((LOOPS, r"fmla\s+v\d+\.4s"), (BYTES, r"fmaxnm\s+v\d+\.4s")):
+        module = parse_module(text)
+        mark_vectors.run(module, PassContext(record=target.record()))
+        assert re.search(instruction, target.assembly(target.compile_module(module)))
+    assert capfd.readouterr().err == ""
+
+
+def test_loops_that_are_not_marked_are_left_alone() -> None:
+    """LLVM's models of costs differ on such a loop, and it ends the process where it decides by itself."""
+    assert not re.search(r"\.4s", target.assembly(target.compile_module(parse_module(BYTES))))
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ class Census:
     `carries`: a `for` carries values; `carries_integers`: nothing but integers; `carries_inside`: one within another does;
     `carries_lines`: and is a straight line.
     `independent`: a loop within is marked so. `atomics`: an update may be atomic. `reads_integers`: integers are loaded.
-    `launches`: the target runs loops on a device."""
+    `launches`: the target runs loops on a device; `marked_vectors`: it makes vectors of marked loops."""
 
     __slots__ = (
         "atomics",
@@ -26,12 +26,14 @@ class Census:
         "independent",
         "kinds",
         "launches",
+        "marked_vectors",
         "parallel",
         "reads_integers",
     )
 
     def __init__(self, module: Module, record: Any = None) -> None:
         self.launches: bool = record is not None and record.launches
+        self.marked_vectors: bool = record is not None and record.marked_vectors
         self.kinds: set[str] = set()
         self.parallel = self.depth = 0
         self.carries = self.carries_integers = self.carries_inside = self.carries_lines = False

@@ -259,6 +259,13 @@ PIPELINE: tuple[Pass, ...] = (
     ),
     Pass("vectorise", "lowered", "iterations that part, or reach apart, run in vector lanes"),
     Pass(
+        "mark_vectors",
+        "lowered",
+        "the code generator makes vectors of no other loops",
+        keeps_effects=True,
+        finds=lambda census: census.marked_vectors and census.depth > 0,
+    ),
+    Pass(
         "split_reductions",
         "lowered",
         "what is launched on a device gives no values back",
@@ -367,6 +374,7 @@ CONSTRAINTS: tuple[Constraint, ...] = (
     Constraint("contract", "vectorise", "lanes round as single iterations do"),
     Constraint("vectorise_inside", "contract", "lanes of all kinds are fused"),
     Constraint("expand_functions", "contract", "polynomials are sums of products"),
+    Constraint("vectorise", "mark_vectors", "loops in lanes of ours are left alone"),
     Constraint("vectorise", "split_reductions", "what stays in the host's loops is settled"),
     Constraint("split_reductions", "offload", "partials are combined on the device, too"),
     Constraint("dead_code2", "vectorise", "what nothing uses would be masked, too"),

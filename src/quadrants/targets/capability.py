@@ -21,6 +21,7 @@ class CapabilityRecord(Record):
     lane_convention: the same for functions that take or give lanes.
     functions_take_buffers: whether calls can pass arrays; without it functions are copied per set of arrays.
     fast_gather: whether a hardware gather beats scalar loads; native_scatter: whether scatters are one instruction.
+    marked_vectors: whether the code generator makes vectors of those loops alone that are marked (passes/mark_vectors.py).
     mask_registers: whether truth values of lanes have registers of their own; else they are vectors of numbers.
     fused_multiply_add: whether `fma` is one instruction, rounded once.
     threads: whether parallel loops run on the threads of a pool in the caller's process.
@@ -47,6 +48,7 @@ class CapabilityRecord(Record):
     functions_take_buffers: bool = True
     fast_gather: bool = False
     native_scatter: bool = False
+    marked_vectors: bool = False
     mask_registers: bool = False
     fused_multiply_add: bool = True
     threads: bool = True

@@ -12,7 +12,7 @@ from quadrants.ir.types import ArrayType
 from quadrants.targets.llvm.masks import is_mask
 from quadrants.targets.llvm.writer import Loop, Writer
 
-__all__ = ["DISPATCH", "HANDLERS", "counted_loop", "loop_nest", "write_region"]
+__all__ = ["DISPATCH", "HANDLERS", "counted_loop", "lanes_wanted", "loop_nest", "write_region"]
 
 Handler = Callable[[Writer, Op], None]
 Body = Callable[[str, list[str]], "list[str] | None"]
@@ -105,10 +105,10 @@ def counted_loop(
     types: Sequence[str],
     body: Body,
     loop: Loop | None = None,
-    is_short: bool = False,
+    lanes: int = 0,
 ) -> list[str]:
-    """A loop of an i64 counter from `low` up to `high`; `body(counter, carried)` gives the next carried names. One that
-    `is_short` is not worth vectors.
+    """A loop of an i64 counter from `low` up to `high`; `body(counter, carried)` gives the next carried names. `lanes`: see
+    `Writer.vectors`.
 
     Gives the carried names at the exit through the bound. With `loop` the body's `continue` edges are merged; its
     labels must be new ones, and the break label is the caller's to begin.
@@ -132,12 +132,17 @@ def counted_loop(
     writer.begin(latch)
     following = _merge(writer, types, edges)
     step = writer.assign(f"add nsw i64 {counter}, 1")
-    writer.jump(head, writer.no_vectors() if is_short else "")
+    writer.jump(head, writer.vectors(lanes))
     writer.fill_phi(places[0], counter, "i64", [(low, start), (step, latch)])
     for place, name, type_, init, after in zip(places[1:], carried, types, inits, following):
         writer.fill_phi(place, name, type_, [(init, start), (after, latch)])
     writer.begin(done)
     return carried
+
+
+def lanes_wanted(loop: Op) -> int:
+    """In how many lanes the code generator shall run a loop: 0 is its own choice."""
+    return 1 if loop.attribute("short") else loop.attribute("vectors", 0)
 
 
 def loop_nest(
@@ -146,10 +151,10 @@ def loop_nest(
     arguments: Sequence[Value],
     inits: list[str],
     region: Block,
-    is_short: bool = False,
+    lanes: int = 0,
 ) -> list[str]:
     """Nested counted loops over (low, high) bounds around a region whose last arguments are the nest's counters and the
-    carried values (`arguments`: all of them). Gives the carried names after the nest. `is_short`: of the innermost."""
+    carried values (`arguments`: all of them). Gives the carried names after the nest. `lanes`: of the innermost."""
     rank = len(bounds)
     counters, carried_arguments = arguments[:rank], arguments[rank:]
     types = writer.types_along(carried_arguments)
@@ -170,7 +175,9 @@ def loop_nest(
             return values
 
         innermost = k + 1 == rank
-        return counted_loop(writer, low, high, names, types, body, loop if innermost else None, is_short and innermost)
+        return counted_loop(
+            writer, low, high, names, types, body, loop if innermost else None, lanes if innermost else 0
+        )
 
     results = level(0, inits)
     if not loop.break_edges:
@@ -187,7 +194,7 @@ def _for(writer: Writer, op: Op) -> None:
     names = [writer.along(operand) for operand in op.operands]
     bounds = list(zip(names[:rank], names[rank : 2 * rank]))
     region = op.regions[0]
-    results = loop_nest(writer, bounds, region.arguments, names[2 * rank :], region, op.attribute("short", False))
+    results = loop_nest(writer, bounds, region.arguments, names[2 * rank :], region, lanes_wanted(op))
     for result, name in zip(op.results, results):
         writer.arrive(result, name)
 

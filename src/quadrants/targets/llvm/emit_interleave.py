@@ -83,7 +83,7 @@ class _Run:
             body(counter)
             return []
 
-        counted_loop(self.writer, low, high, [], [], inside, is_short=True)
+        counted_loop(self.writer, low, high, [], [], inside, lanes=1)
 
     # Elements of which each lane's are neighbours.
 

@@ -18,7 +18,7 @@ from quadrants.targets.llvm.arrays import store_word, word_address
 from quadrants.targets.llvm.emit_arithmetic import combine
 from quadrants.targets.llvm.emit_cast import convert
 from quadrants.targets.llvm.emit_control import HANDLERS as CONTROL
-from quadrants.targets.llvm.emit_control import counted_loop, loop_nest
+from quadrants.targets.llvm.emit_control import counted_loop, lanes_wanted, loop_nest
 from quadrants.targets.llvm.emit_effects import fail_unless
 from quadrants.targets.llvm.emit_functions import EntryWriter, TaskWriter
 from quadrants.targets.llvm.scalars import literal, register_type
@@ -201,12 +201,12 @@ def _task_loops(task: TaskWriter, op: Op, region: Block, inits: list[str]) -> li
     if rank <= 2:
         low = bounds[0][0]
         bounds[0] = (_shifted(task, low, "%begin"), _shifted(task, low, "%end"))
-        return loop_nest(task, bounds, region.arguments, inits, region, op.attribute("short", False))
-    return _row_loop(task, bounds, region, inits, op.attribute("short", False))
+        return loop_nest(task, bounds, region.arguments, inits, region, lanes_wanted(op))
+    return _row_loop(task, bounds, region, inits, lanes_wanted(op))
 
 
 def _row_loop(
-    task: TaskWriter, bounds: list[tuple[str, str]], region: Block, inits: list[str], is_short: bool
+    task: TaskWriter, bounds: list[tuple[str, str]], region: Block, inits: list[str], lanes: int
 ) -> list[str]:
     """Rank 3 and more: one loop over rows, whose counters are decoded once and then counted up with carry."""
     outer = len(bounds) - 1
@@ -223,7 +223,7 @@ def _row_loop(
         counters = carried[:outer]
         for argument, name in zip(region.arguments, counters):
             task.names[argument] = name
-        results = loop_nest(task, bounds[-1:], region.arguments[outer:], carried[outer:], region, is_short)
+        results = loop_nest(task, bounds[-1:], region.arguments[outer:], carried[outer:], region, lanes)
         return [*_next_counters(task, counters, bounds), *results]
 
     types = ["i64"] * outer + register_types([argument.type for argument in region.arguments[outer + 1 :]])

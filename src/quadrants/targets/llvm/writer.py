@@ -180,10 +180,16 @@ class Writer:
     def jump(self, label: str, metadata: str = "") -> None:
         self.lines.append(f"  br label {label}{metadata}")
 
-    def no_vectors(self) -> str:
-        """What the branch back of a loop carries that the code generator shall not make vectors of."""
-        wish = self.unit.shared_metadata('!{!"llvm.loop.vectorize.enable", i1 false}')
-        return f", !llvm.loop !{self.unit.add_metadata(f'distinct !{{!{{id}}, !{wish}}}')}"
+    def vectors(self, lanes: int) -> str:
+        """What the branch back of a loop carries that the code generator shall make vectors of, with so many lanes each, or
+        none with 1; 0 leaves it to the code generator."""
+        if lanes == 0:
+            return ""
+        wishes = [f'!{{!"llvm.loop.vectorize.enable", i1 {"true" if lanes > 1 else "false"}}}']
+        if lanes > 1:
+            wishes.append(f'!{{!"llvm.loop.vectorize.width", i32 {lanes}}}')
+        listed = "".join([f", !{self.unit.shared_metadata(wish)}" for wish in wishes])
+        return f", !llvm.loop !{self.unit.add_metadata(f'distinct !{{!{{id}}{listed}}}')}"
 
     def one_by_one(self) -> str:
         """What the branch back of a loop carries that runs few times: it is not unrolled."""

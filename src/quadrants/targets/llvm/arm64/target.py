@@ -55,6 +55,7 @@ def record(machine: optimise.Machine | None = None) -> CapabilityRecord:
         maximum_vector_bits=128,  # SVE's vectors are LLVM's to use
         vector_registers=32,
         vector_constraint="w",
+        marked_vectors=not machine.decides_on_vectors,
         fused_multiply_add=True,
     )
 
