@@ -169,3 +169,30 @@ def test_message_pack():
         unpack(b"\xc1")
     with pytest.raises(ValueError, match="ELF"):
         usage(b"nothing of the kind")
+
+
+def test_loads_of_many_neighbours_are_not_all_on_their_way_at_once(driver: AssemblingDriver):
+    n = 6
+    x, v = qd.Vector.field(3, qd.f32, 2), qd.Vector.field(3, qd.f32, 2)
+    c = qd.Matrix.field(3, 3, qd.f32, 2)
+    g = qd.Vector.field(3, qd.f32, (n, n, n))
+
+    @qd.kernel
+    def gather():
+        for p in x:
+            base = (x[p] * n - 0.5).cast(int)
+            fx = x[p] * n - base.cast(float)
+            w = [0.5 * (1.5 - fx) ** 2, 0.75 - (fx - 1) ** 2, 0.5 * (fx - 0.5) ** 2]
+            total = qd.Vector.zero(float, 3)
+            spread = qd.Matrix.zero(float, 3, 3)
+            for i, j, k in qd.static(qd.ndrange(3, 3, 3)):
+                offset = qd.Vector([i, j, k])
+                weight = w[i][0] * w[j][1] * w[k][2]
+                total += weight * g[base + offset]
+                spread += 4 * weight * g[base + offset].outer_product(offset.cast(float) - fx)
+            v[p], c[p] = total, spread
+            x[p] += 0.01 * v[p]
+
+    x.fill(0.5)
+    gather()
+    assert all(not kernel.vgpr_spills and kernel.vgprs <= 192 for made in driver.made for kernel in made.usage)

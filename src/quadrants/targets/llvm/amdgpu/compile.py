@@ -17,7 +17,7 @@ from quadrants.targets.frame import Frame
 from quadrants.targets.llvm import optimise
 from quadrants.targets.llvm.amdgpu import lld
 from quadrants.targets.llvm.amdgpu.metadata import Usage, usage
-from quadrants.targets.llvm.amdgpu.words import WORDS
+from quadrants.targets.llvm.amdgpu.words import words_of
 from quadrants.targets.llvm.emit_device import DeviceModule, emit_tasks
 
 __all__ = ["FLOAT_ATOMICS", "PROCESSORS", "Compiled", "compile_tasks", "emit", "machine_of", "record_of", "supported"]
@@ -70,7 +70,7 @@ def supported(processor: str) -> str:
 @lru_cache(maxsize=16)
 def machine_of(processor: str) -> optimise.Machine:
     """A processor in LLVM's words."""
-    return optimise.Machine("amdgcn-amd-amdhsa", processor, "")
+    return optimise.Machine("amdgcn-amd-amdhsa", processor, "", decides_on_vectors=False, has_vectors=False)
 
 
 @lru_cache(maxsize=16)
@@ -95,7 +95,7 @@ def emit(module: Module, tasks: Sequence[Task], processor: str) -> DeviceModule:
     _refuse_recursion(module, tasks)
     machine = machine_of(processor)
     header = f'target datalayout = "{optimise.data_layout(machine)}"\ntarget triple = "{machine.triple}"\n'
-    made = emit_tasks(module, tasks, record_of(processor), header, "", WORDS)
+    made = emit_tasks(module, tasks, record_of(processor), header, "", words_of(PROCESSORS[processor]))
     for name in sorted(set(re.findall(r"@(llvm\.[\w.]+)\(", made.text))):
         if not _INTRINSICS.match(name):
             raise QuadrantsInternalError(f"the intrinsic {name} is not known to be one of AMD's GPUs")

@@ -7,10 +7,13 @@ All memory that tasks share is memory of the GPU that runs them: none is another
 
 from __future__ import annotations
 
+from functools import lru_cache
+
+from quadrants.records import replace
 from quadrants.targets.llvm.device_state import STATE_FUNCTIONS, SUPPORTED
 from quadrants.targets.llvm.emit_device import DeviceWords
 
-__all__ = ["BLOCK", "CODE_OBJECT", "WORDS"]
+__all__ = ["BLOCK", "CODE_OBJECT", "words_of"]
 
 BLOCK = 256
 """Threads of a block, at most."""
@@ -50,7 +53,17 @@ define internal i64 @qd_threads() alwaysinline nounwind {
 }
 """
 
-WORDS = DeviceWords(
+# At six waves a thread still has all 256 registers there; without a bound the scheduler takes loads together until they spill.
+_WAVES = {64: "", 32: ' "amdgpu-waves-per-eu"="6"'}
+
+
+@lru_cache(maxsize=4)
+def words_of(wave: int) -> DeviceWords:
+    """The words of processors whose waves have so many threads."""
+    return replace(_WORDS, attributes=_WORDS.attributes + _WAVES[wave])
+
+
+_WORDS = DeviceWords(
     convention="amdgpu_kernel",
     frame="ptr addrspace(4) noundef byref([{size} x i8]) align 8 %arguments",
     attributes=f'"amdgpu-flat-work-group-size"="1,{BLOCK}" "uniform-work-group-size"="true"',
