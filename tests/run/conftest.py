@@ -64,7 +64,7 @@ def executor(request: pytest.FixtureRequest) -> Iterator[TargetExecutor]:
 def _driver(arch: str) -> AbstractContextManager[Any]:
     """The drivers of GPUs that are not there."""
     if arch == "cuda":
-        return played()
+        return played(int(os.environ.get("QD_TEST_CUDA_SM", "80")))
     return assembled(AMD_PROCESSOR) if arch == "amdgpu" else nullcontext()
 
 
