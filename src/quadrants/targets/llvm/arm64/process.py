@@ -52,11 +52,12 @@ class Library:
         """The entry's address."""
         found = process.entries.get(self)
         if found is None:
-            found = process.entries[self] = process.load(self._file(process.folder), self.entry)
+            with tempfile.TemporaryDirectory(prefix="quadrants-arm64-", ignore_cleanup_errors=True) as folder:
+                found = process.entries[self] = process.load(self._file(folder), self.entry)
         return found
 
     def _file(self, folder: str) -> str:
-        name = os.path.join(folder, f"{id(self):x}-{self.entry[-24:]}")
+        name = os.path.join(folder, self.entry[-24:])
         paths = []
         for k, (_, data) in enumerate(self._objects):
             paths.append(f"{name}.{k}.o")
@@ -64,8 +65,6 @@ class Library:
                 file.write(data)
         command = [tools().linker, "-shared", "-Bsymbolic", "-z", "now", "-o", f"{name}.so", *paths]
         linked = subprocess.run(command, capture_output=True, text=True, check=False)
-        for path in paths:
-            os.remove(path)
         if linked.returncode:
             raise QuadrantsInternalError(f"the linker refuses the objects of {self.entry}: {linked.stderr}")
         return f"{name}.so"
@@ -78,8 +77,7 @@ class _Process:
         self.owner = os.getpid()
         self.entries: dict[Library, int] = {}
         self._folder = tempfile.TemporaryDirectory(prefix="quadrants-arm64-", ignore_cleanup_errors=True)
-        self.folder = self._folder.name
-        program = os.path.join(self.folder, "process")
+        program = os.path.join(self._folder.name, "process")
         command = [tools().compiler, "-O2", "-rdynamic", "-o", program, _SOURCE, "-lpthread", "-ldl"]
         compiled = subprocess.run([*command, "-Wl,--no-as-needed", "-lm"], capture_output=True, text=True, check=False)
         if compiled.returncode:
@@ -95,6 +93,7 @@ class _Process:
         self._send(_words(_LOAD), _text(path), _text(symbol))
         if self._word() != _DONE:
             raise QuadrantsInternalError(f"a kernel's library cannot be loaded: {self._reason()}")
+        self._folder.cleanup()  # it runs: its file has been read
         return self._word()
 
     def run(
