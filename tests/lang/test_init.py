@@ -57,6 +57,9 @@ def test_archs(capsys):
     assert knobs.current.arch is qd.reference
     assert "[Quadrants] Starting on arch=reference" in capsys.readouterr().out
     qd.init(arch=qd.gpu)
+    assert knobs.current.arch is next((arch for arch in qd.gpu if arch in qd.supported_archs()), qd.cpu)
+    capsys.readouterr()
+    qd.init(arch=qd.metal)
     assert knobs.current.arch is qd.cpu
     assert "not supported, falling back to" in capsys.readouterr().err
     qd.init(arch=[qd.metal, qd.reference], log_level="error")
