@@ -162,3 +162,32 @@ def test_what_is_bound_again_before_it_is_read_may_change(executor: TargetExecut
             out[i] = f(i)
 
     same_as_python(executor, alternate, np.zeros(4))
+
+
+@pytest.mark.parametrize("count", [1, 2, 6])
+def test_a_loop_and_its_else_bind_anew_what_a_loop_before_has_left(executor: TargetExecutor, count: int) -> None:
+    def found(n, out):
+        x = 1.5
+        for i in range(n):
+            x = 0.5
+        for i in range(n):
+            x = i * 1.0
+            if i > 2:
+                break
+        else:
+            x = 7.0
+        out[0] = x
+        k = 0
+        while k < n:
+            k += 1
+            x = k * 1.0
+        while k < 8:
+            x = k * 2.0
+            if k == 4:
+                break
+            k += 3
+        else:
+            x = -1.0
+        out[1] = x
+
+    same_as_python(executor, found, count, np.zeros(2))

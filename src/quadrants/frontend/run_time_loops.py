@@ -30,7 +30,7 @@ from quadrants.frontend.merge import (
 )
 from quadrants.frontend.scan import assigned_names, breaks, live_head, live_out, mark_live
 from quadrants.frontend.statements import close_branches, record_unreachable
-from quadrants.frontend.values import Binding, Run, Sequence, Static
+from quadrants.frontend.values import Binding, Broken, Run, Sequence, Static
 from quadrants.frontend.walker import Exit
 from quadrants.ir.nodes import Block, Op
 from quadrants.ir.types import i64
@@ -48,6 +48,7 @@ def with_else(walker: Walker, node: ast.For | ast.While, emit: Any) -> bool:
     if not breaks(node.body):  # what `else` assigns need have no value on a path without it
         emit("")
         return walk(walker, node.orelse)
+    _forget_broken(walker, node)
     flag = f"$broke{node.lineno}.{node.col_offset}"
     walker.env[flag] = Static(False)
     emit(flag)
@@ -57,6 +58,15 @@ def with_else(walker: Walker, node: ast.For | ast.While, emit: Any) -> bool:
     mark_live(branch, live_out(node))
     stayed = Run(walker.builder.emit("bit_not", numbers.to_run(walker, left, node).value))
     return if_run(walker, branch, stayed, walk)
+
+
+def _forget_broken(walker: Walker, node: ast.For | ast.While) -> None:
+    """Names without one meaning in front of a loop that it does not read before it assigns them: where both the loop, left
+    by `break`, and its `else` assign them, what they were does not matter."""
+    assigned = set(assigned_names(node.body, node)) & set(assigned_names(node.orelse, node))
+    for name in assigned - live_head(node):
+        if type(walker.env.get(name)) is Broken:
+            del walker.env[name]
 
 
 def if_run(walker: Walker, node: ast.If, condition: Run, walk: Any) -> bool:

@@ -30,8 +30,7 @@ class Idiom:
         g.scope = Scope(
             fixed=["n", "m", f"qd.i32({self.i})"], helpers=[h for h in g.helpers if h.kind in ("integer", "float")]
         )
-        if g.chance(0.15):
-            g.put(1, f"qd.loop_config({g.random.choice(CONFIGURATIONS)})")
+        configuration = g.random.choice(CONFIGURATIONS) if g.chance(0.15) else ""
         kinds = [self.neighbours, self.neighbours, self.pairs, self.stencil, self.scan, self.append, self.chain]
         if not g.style.tame:
             kinds += [self.collide, self.hashed]
@@ -39,7 +38,10 @@ class Idiom:
             kinds += [self.grid, self.product]
         if any(array.column for array in g.arrays):
             kinds += [self.factorise] * 3
-        g.random.choice(kinds)()
+        kind = g.random.choice(kinds)
+        if configuration and not (kind == self.collide and configuration == "serialize=False"):  # that would be a race
+            g.put(1, f"qd.loop_config({configuration})")
+        kind()
         g.scope = before
 
     # Values.
