@@ -199,6 +199,7 @@ def scattered(a, index):
         a[index[i]] += 1  # !
 
 
+@pytest.mark.slow
 def test_in_parallel_loops() -> None:
     fails(QuadrantsBoundsError, out_of_range("a", "20000", (20_000,)), all_of, np.zeros(20_000), 20_001)
     index = np.arange(9_000)

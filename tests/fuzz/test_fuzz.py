@@ -12,6 +12,8 @@ from quadrants.evidence.fuzz.generate import program_text
 from quadrants.evidence.fuzz.settings import EAGER, Settings
 from quadrants.ir.ops import OPS
 
+pytestmark = pytest.mark.slow
+
 
 def test_every_elementwise_row_is_written_somewhere() -> None:
     written = {*vocabulary.INTEGERS, *vocabulary.FLOATS, *vocabulary.LOOSE, *vocabulary.CONDITIONS}

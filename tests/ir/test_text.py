@@ -233,6 +233,7 @@ literals = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(literals)
 def test_every_literal_makes_the_round_trip(value: object) -> None:
     text = format_literal(value)

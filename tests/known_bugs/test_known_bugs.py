@@ -54,6 +54,7 @@ def written(folder: Path, fails: str, body: str) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "fails, body",
     [
@@ -67,6 +68,7 @@ def test_what_fails_as_it_says_passes(tmp_path: Path, fails: str, body: str) -> 
     assert verdict(written(tmp_path, fails, body), seconds=1.0 if "sleep" in body else SECONDS) == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "fails, body, found",
     [

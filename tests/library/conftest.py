@@ -8,15 +8,15 @@ import pytest
 
 import quadrants as qd
 from quadrants.knobs import Arch
-from quadrants.lang.init import supported_archs
+from quadrants.targets import table
 
 
 @pytest.fixture(params=["reference", "x64"])
 def arch(request: pytest.FixtureRequest) -> Arch:
     """A target that kernels run on, chosen by the test's own `qd.init`."""
     found = Arch[request.param]
-    if found not in supported_archs():
-        pytest.skip(f"{request.param} does not run on this machine")
+    if reason := table.missing(found):
+        pytest.skip(reason)
     return found
 
 

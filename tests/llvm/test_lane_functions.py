@@ -14,6 +14,8 @@ from quadrants.ir.verify import verify
 from quadrants.targets.llvm import optimise
 from quadrants.targets.llvm.x64 import target
 
+pytestmark = pytest.mark.slow
+
 TRIPLE = target.host_machine().triple
 OLD = optimise.Machine(TRIPLE, "x86-64", "")
 HASWELL = target.machine_of(TRIPLE, "haswell", "+avx2,+fma")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 PROGRAM = """
 import importlib, pkgutil, sys
 import quadrants.frontend
@@ -22,6 +24,7 @@ print(*failed, sep="\\n")
 """
 
 
+@pytest.mark.slow
 def test_every_module_can_be_imported_first() -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
     assert not done.stdout.strip(), done.stdout

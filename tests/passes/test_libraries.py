@@ -18,6 +18,8 @@ from quadrants.passes import libraries
 from quadrants.passes.context import PassContext
 from quadrants.targets.capability import CapabilityRecord
 
+pytestmark = pytest.mark.slow
+
 VECTORS = CapabilityRecord("vectors", "1", frozenset(), vector_bits=256, maximum_vector_bits=256, calls_c=True)
 KERNEL = """quadrants-ir 1
 stage lowered

@@ -11,10 +11,12 @@ import pytest
 import quadrants as qd
 from quadrants.ir import streams
 from quadrants.knobs import Arch
-from quadrants.lang.init import supported_archs
 from quadrants.runtime import native, threads
+from quadrants.targets import table
 
-ARCHS = [arch for arch in (Arch.reference, Arch.x64) if arch in supported_archs()]
+pytestmark = pytest.mark.slow
+
+ARCHS = [arch for arch in (Arch.reference, Arch.x64) if not table.missing(arch)]
 
 
 @pytest.fixture(autouse=True)

@@ -15,6 +15,8 @@ from quadrants.passes.context import PassContext
 from quadrants.passes.tile_code import TileShape
 from quadrants.targets.capability import CapabilityRecord
 
+pytestmark = pytest.mark.slow
+
 KERNEL = """quadrants-ir 1
 stage lowered
 kernel @f(%a: array<TYPE, 2, C>, %b: array<TYPE, 2, A>, %c: array<TYPE, 2, C>) {

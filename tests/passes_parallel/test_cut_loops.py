@@ -9,6 +9,8 @@ from quadrants.ir.nodes import Module, walk
 from quadrants.passes import cut_loops, parallelise, widen_sums, wrap_indices
 from quadrants.passes.context import PassContext
 
+pytestmark = pytest.mark.slow
+
 PASSES = [parallelise.run, cut_loops.run, wrap_indices.run]
 SIZES = ((7, 9, 5, 6), (2, 2, 1, 1), (3, 3, 3, 1), (40, 45, 1, 3), (20, 12, 20, 18))
 

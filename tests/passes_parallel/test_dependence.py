@@ -13,6 +13,8 @@ from quadrants.passes.context import PassContext
 from quadrants.passes.dependence import Space, independent
 from quadrants.passes.parallelise import _Classifier
 
+pytestmark = pytest.mark.slow
+
 NAMES = {"h": 3, "w": 4, "k": 2}
 
 

@@ -12,6 +12,8 @@ from quadrants.ir.verify import verify
 from quadrants.passes import inductions, parallelise, privatise, sink_slots, straighten, widen_sums
 from quadrants.passes.context import PassContext
 
+pytestmark = pytest.mark.slow
+
 ALL = [sink_slots.run, inductions.run, parallelise.run, privatise.run, straighten.run, widen_sums.run]
 
 

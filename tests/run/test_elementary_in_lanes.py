@@ -9,6 +9,8 @@ import pytest
 
 import quadrants as qd
 
+pytestmark = pytest.mark.slow
+
 
 def waves(a, b, out):
     for i in range(len(out)):

@@ -11,6 +11,8 @@ import quadrants as qd
 from quadrants import knobs
 from quadrants.lang.kernel import Kernel
 
+pytestmark = pytest.mark.slow
+
 COUNT = 53  # whole blocks of lanes and a rest
 
 

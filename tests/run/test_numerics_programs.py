@@ -9,9 +9,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 
 import quadrants as qd
 from quadrants.evidence.programs import TargetExecutor
+
+pytestmark = pytest.mark.slow
 
 
 def agrees(executor: TargetExecutor, function: Callable[..., Any], *arguments: Any, tolerance: float = 1e-9) -> Any:

@@ -12,6 +12,8 @@ from quadrants import knobs
 from quadrants.errors import QuadrantsSyntaxError
 from quadrants.evidence.programs import TargetExecutor
 
+pytestmark = pytest.mark.slow
+
 block, subgroup, warp = qd.simt.block, qd.simt.subgroup, qd.simt.warp
 
 

@@ -10,6 +10,8 @@ import pytest
 import quadrants as qd
 from quadrants.evidence.programs import TargetExecutor
 
+pytestmark = pytest.mark.slow
+
 COUNT = 3000
 SCRAMBLED = (np.arange(COUNT) * 1664525 + 1013904223).astype(np.int32)
 

@@ -102,6 +102,7 @@ print(code_fingerprint(f), code_fingerprint(f, lines=True), compiler_fingerprint
 """
 
 
+@pytest.mark.slow
 def test_every_process_gives_the_same(tmp_path: Path) -> None:
     outputs = set()
     for seed in ("0", "1", "77"):

@@ -437,6 +437,7 @@ def test_calls_with_a_frame_from_python(entries) -> None:
     assert threads.counters()["launches"] == before + 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("release", [False, True])
 @pytest.mark.parametrize("direct", [False, True])
 def test_a_signal_stops_a_kernel(entries, release: bool, direct: bool) -> None:

@@ -63,6 +63,7 @@ def test_a_directory_that_cannot_be_written_costs_only_time(tmp_path: Path) -> N
         native.use_cache(None)
 
 
+@pytest.mark.slow
 def test_a_warm_start_does_without_llvm(tmp_path: Path) -> None:
     program = (
         "import sys; from pathlib import Path; from quadrants.runtime import native, threads;"
