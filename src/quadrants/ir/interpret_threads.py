@@ -81,7 +81,7 @@ class _Team:
                         raise member.error
                 left = [member for member in left if member.at is not None]
                 going = self._met(left) if left else []
-        except BaseException:
+        except BaseException:  # an interrupt, too: the threads that wait must end before whoever called hears of it
             self.failed = True
             raise
         finally:
@@ -112,7 +112,7 @@ def _live(member: _Member, task: Callable[[], None]) -> None:
                 task()
     except _Abandoned:
         pass
-    except BaseException as error:
+    except BaseException as error:  # a thread's own would be lost: `run` raises it in the thread that waits
         member.error = error
     member.at = None
     member.team.turn.release()

@@ -104,7 +104,7 @@ def _tempting(x, out):
         out[2, i] = x[i] + 0.0
         out[3, i] = x[i] / x[i]
         out[4, i] = 0.0 - x[i]
-        out[5, i] = -(-x[i])  # noqa: B002
+        out[5, i] = -(-x[i])  # noqa: B002 - what it looks like is what is tested
 
 
 def _operands(name: str, scalar: ScalarType, seed: int) -> tuple[np.ndarray, ...]:

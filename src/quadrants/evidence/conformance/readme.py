@@ -34,11 +34,12 @@ _HEADS = {
 
 def readme_table(folder: Path) -> str:
     """Rows for the targets that there are, in the order of the list of targets; `folder` has their evidence files."""
+    newer = outdated(folder)
     lines = [f"| target | checked | {' | '.join(_HEADS[part] for part in PARTS)} |", "|---|---|" + "---|" * len(PARTS)]
     for arch, row in table.TARGETS.items():
         evidence = record.read(folder / f"{arch.name}.json")
         parts = {} if evidence is None else evidence["parts"]
-        cells = [_cell(parts.get(part)) for part in PARTS]
+        cells = [_cell(parts.get(part), len(newer.get(arch.name, ())) if part == "operations" else 0) for part in PARTS]
         lines.append(f"| {NAMES[arch]} | {row.checked or 'not at all'} | {' | '.join(cells)} |")
     planned = [name for arch, name in NAMES.items() if arch not in table.TARGETS]
     if planned:
@@ -46,8 +47,8 @@ def readme_table(folder: Path) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _cell(part: dict[str, Any] | None) -> str:
-    """What became of a part's cases; '–' where it has not been run."""
+def _cell(part: dict[str, Any] | None, newer: int) -> str:
+    """What became of a part's cases, and how many are `newer` than the evidence; '–' where it has not been run."""
     if part is None:
         return "–"
     found = record.counts(part)
@@ -55,6 +56,7 @@ def _cell(part: dict[str, Any] | None) -> str:
     told = [
         f"{found['passed']} of {cases}",
         *(f"{found[status]} {status}" for status in ("refused", "failed") if found[status]),
+        *([f"{newer} newer, not run"] if newer else []),
     ]
     return told[0] if len(told) == 1 else f"{told[0]} ({', '.join(told[1:])})"
 
