@@ -325,7 +325,24 @@ def test_votes() -> None:
     assert out[4, 38] == 7 and out[4, 62] == x[62] and (out[5] == 32 + np.arange(96)).all()
 
 
-def test_functions_that_meet(executor: TargetExecutor) -> None:
+def test_numbers_of_threads_wrap_in_narrow_types() -> None:
+    @qd.kernel
+    def narrow(out: qd.types.ndarray()):
+        qd.loop_config(block_dim=32)
+        for i in range(600):
+            block.sync()
+            out[0, i] = qd.u8(i) // 32
+            out[1, i] = qd.i32(qd.i8(i)) // 64
+            out[2, i] = qd.i32(qd.u8(i)) % 512
+            out[3, i] = qd.u32(i) // 64 + qd.i64(i) % 128
+
+    out, i = np.zeros((4, 600), np.int32), np.arange(600)
+    narrow(out)
+    assert (out[0] == i.astype(np.uint8) // 32).all() and (out[1] == i.astype(np.int8) // 64).all()
+    assert (out[2] == i % 256).all() and (out[3] == i // 64 + i % 128).all()
+
+
+def test_functions_that_meet() -> None:
     @qd.func
     def neighbours(shared, value, t, n):
         shared[t] = value

@@ -207,9 +207,9 @@ class _Places:
 
 
 def _uncast(value: Value) -> Value:
-    """An integer before it was cast to others."""
+    """A thread's number before it was cast. Law: 32 bits hold it, as they hold counters; in fewer it may have wrapped."""
     owner = value.owner
-    while type(owner) is Op and owner.kind == "cast" and owner.operands[0].type.scalar.is_integer:
+    while type(owner) is Op and owner.kind == "cast" and value.type.scalar.is_integer and value.type.scalar.bits >= 32:
         value = owner.operands[0]
         owner = value.owner
     return value
