@@ -12,6 +12,7 @@ from quadrants.frontend.calls import Arguments
 from quadrants.frontend.intrinsic_table import Handler, intrinsic, is_given, named_dtype, static_int
 from quadrants.frontend.values import Array, Binding, Run, Sequence, Static
 from quadrants.ir.nodes import Value
+from quadrants.ir.threads import COMBINERS
 from quadrants.ir.types import ScalarType, i32, matrix_type, scalar_of, u1, u32, u64
 
 if TYPE_CHECKING:
@@ -19,15 +20,6 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-_COMBINERS = {
-    "add": "add",
-    "mul": "mul",
-    "min": "min",
-    "max": "max",
-    "and": "bit_and",
-    "or": "bit_or",
-    "xor": "bit_xor",
-}
 _MOST_SHARED = 1 << 20
 
 
@@ -72,17 +64,17 @@ intrinsic("simt.block.thread_idx")(_thread_index("block"))
 intrinsic("simt.block.global_thread_idx")(_thread_index("grid"))
 
 
-def _sync_counting(combine: str, give: Callable[[Walker, Value], Value]) -> Handler:
+def _sync_counting(combine: str) -> Handler:
     def handler(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
         (predicate,) = arguments.take(walker, node, ("predicate",))
         vote = walker.builder.cast(_vote(walker, predicate, node), i32)
-        return Run(give(walker, walker.builder.emit("team_reduce", vote, by=combine, width=0)))
+        return Run(walker.builder.emit("team_reduce", vote, by=combine, width=0))
 
     return handler
 
 
 for _name, _by in (("all", "min"), ("any", "max"), ("count", "add")):
-    intrinsic(f"simt.block.sync_{_name}_nonzero")(_sync_counting(_by, lambda walker, value: value))
+    intrinsic(f"simt.block.sync_{_name}_nonzero")(_sync_counting(_by))
 
 
 @intrinsic("simt.block.SharedArray")
@@ -288,7 +280,9 @@ def _combined(kind: str, by: str, names: tuple[str, ...]) -> Handler:
         _check_combined(walker, by, value, node)
         if kind == "exclusive":
             attributes["exclusive"] = True
-        return Run(walker.builder.emit("team_reduce" if kind == "reduce" else "team_scan", value, **attributes))
+        return Run(
+            walker.builder.emit("team_reduce" if kind.startswith("reduce") else "team_scan", value, **attributes)
+        )
 
     return handler
 
@@ -302,13 +296,8 @@ def _check_combined(walker: Walker, by: str, value: Value, node: ast.AST) -> Non
         )
 
 
-for _name, _by in _COMBINERS.items():
-    for _kind, _publics in (
-        ("reduce", ("reduce_", "reduce_all_")),
-        ("inclusive", ("inclusive_",)),
-        ("exclusive", ("exclusive_",)),
-    ):
-        for _public in _publics:
-            intrinsic(f"simt.subgroup.{_public}{_name}")(_combined(_kind, _by, ("value",)))
-            intrinsic(f"simt.subgroup.{_public}{_name}_tiled")(_combined(_kind, _by, ("value", "log2_size")))
-            intrinsic(f"simt.block.{_public}{_name}")(_combined(_kind, _by, ("value", "block_dim", "dtype")))
+for _name, _by in COMBINERS.items():
+    for _kind in ("reduce", "reduce_all", "inclusive", "exclusive"):
+        intrinsic(f"simt.subgroup.{_kind}_{_name}")(_combined(_kind, _by, ("value",)))
+        intrinsic(f"simt.subgroup.{_kind}_{_name}_tiled")(_combined(_kind, _by, ("value", "log2_size")))
+        intrinsic(f"simt.block.{_kind}_{_name}")(_combined(_kind, _by, ("value", "block_dim", "dtype")))

@@ -15,12 +15,14 @@ from quadrants.ir.nodes import Block, Module, Op, walk
 from quadrants.ir.types import ScalarType
 
 __all__ = [
+    "COMBINERS",
     "DEFAULT_BLOCK",
     "MEETINGS",
     "MOST_THREADS",
     "TEAM_OPS",
     "block_size",
     "is_of_block",
+    "neutral",
     "team_ops",
     "uses_threads",
 ]
@@ -30,6 +32,17 @@ MOST_THREADS = 1024
 MEETINGS = frozenset({"barrier", "shuffle", "ballot", "team_reduce", "team_scan"})
 """What no thread gets beyond before the others have come to it."""
 TEAM_OPS = MEETINGS | {"shared", "thread_index", "fence"}
+
+COMBINERS = {
+    "add": "add",
+    "mul": "mul",
+    "min": "min",
+    "max": "max",
+    "and": "bit_and",
+    "or": "bit_or",
+    "xor": "bit_xor",
+}
+"""What `qd.simt` combines values by, and the operation that it is."""
 
 
 def team_ops(block: Block, module: Module, within: frozenset[str] = frozenset()) -> Iterator[Op]:

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 else:
     _Static = Template
 
-_COMBINE = ("add", "mul", "min", "max", "and", "or", "xor")
-
 
 @declared("block")
 def sync() -> None:
@@ -60,20 +58,7 @@ def SharedArray(shape: Any, dtype: Any) -> Any:
 def _combining(value: Any, block_dim: int, dtype: Any = None) -> Any: ...
 
 
-_FAMILY = {
-    f"{kind}_{name}": text.format(name)
-    for name in _COMBINE
-    for kind, text in (
-        ("reduce", "The values of all threads of the block combined by {}, in their order; every thread gets it."),
-        ("reduce_all", "The values of all threads of the block combined by {}, in their order; every thread gets it."),
-        ("inclusive", "The values of the block's threads up to and with this one, combined by {}."),
-        (
-            "exclusive",
-            "The values of the block's threads before this one, combined by {}; what changes nothing in the first.",
-        ),
-    )
-}
-globals().update(family("block", _combining, _FAMILY))
+globals().update(family("block", _combining))
 
 
 def inclusive_scan(value: Any, block_dim: _Static, op: Any, dtype: Any) -> Any:

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from quadrants.errors import QuadrantsSyntaxError
 from quadrants.frontend import protocol
+from quadrants.ir.threads import COMBINERS
 
 __all__ = ["declared", "family"]
+
+_COMBINING = {
+    "reduce": "The values of {members} combined by {by}, in their order; every {one} gets it.",
+    "reduce_all": "The values of {members} combined by {by}, in their order; every {one} gets it.",
+    "inclusive": "The values of {members} up to and with this one, combined by {by}.",
+    "exclusive": "The values of {members} before this one, combined by {by}; what changes nothing in the first.",
+}
+_MEMBERS = {"block": ("the block's threads", "thread"), "subgroup": ("the subgroup's members", "member")}
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -31,10 +41,13 @@ def declared(scope: str) -> Callable[[_Function], _Function]:
     return declare
 
 
-def family(scope: str, template: Callable[..., Any], names: dict[str, str]) -> dict[str, Any]:
-    """Functions that differ in what they combine by: of each name, with the documentation given."""
+def family(scope: str, template: Callable[..., Any], suffix: str = "", whose: str = "") -> dict[str, Any]:
+    """The functions that combine what threads give, by name: of the template's signature, a suffix behind the name of each,
+    and behind its documentation whose threads they are, where those are not all of the scope."""
+    members, one = _MEMBERS[scope]
     made: dict[str, Any] = {}
-    for name, doc in names.items():
+    for (kind, text), by in itertools.product(_COMBINING.items(), COMBINERS):
+        name, doc = f"{kind}_{by}{suffix}", f"{text.format(by=by, members=members, one=one)}{whose}"
 
         def function(*arguments: Any, **keywords: Any) -> Any: ...
 

@@ -7,8 +7,6 @@ from typing import Any
 from quadrants.lang import ops
 from quadrants.lang.simt.declare import declared, family
 
-_COMBINE = ("add", "mul", "min", "max", "and", "or", "xor")
-
 
 @declared("subgroup")
 def shuffle(value: Any, index: Any) -> Any:
@@ -46,15 +44,13 @@ def invocation_id() -> Any:
 
 
 @declared("subgroup")
-def group_size() -> int:
+def group_size() -> Any:
     """How many threads a subgroup has, known at compile time."""
-    raise NotImplementedError
 
 
 @declared("subgroup")
-def log2_group_size() -> int:
+def log2_group_size() -> Any:
     """The logarithm of `group_size` to base 2."""
-    raise NotImplementedError
 
 
 @declared("subgroup")
@@ -146,18 +142,10 @@ def _combining(value: Any) -> Any: ...
 def _combining_tiled(value: Any, log2_size: int) -> Any: ...
 
 
-_TEXTS = (
-    ("reduce", "The values of all members combined by {}, in their order; every member gets it."),
-    ("reduce_all", "The values of all members combined by {}, in their order; every member gets it."),
-    ("inclusive", "The values of the members up to and with this one, combined by {}."),
-    ("exclusive", "The values of the members before this one, combined by {}; what changes nothing in the first."),
+globals().update(family("subgroup", _combining))
+globals().update(
+    family("subgroup", _combining_tiled, "_tiled", " Of parts of the subgroup, 2 ** log2_size members each.")
 )
-_FAMILY = {f"{kind}_{name}": text.format(name) for name in _COMBINE for kind, text in _TEXTS}
-_TILED = {
-    f"{name}_tiled": f"{text} Of parts of the subgroup, 2 ** log2_size members each." for name, text in _FAMILY.items()
-}
-globals().update(family("subgroup", _combining, _FAMILY))
-globals().update(family("subgroup", _combining_tiled, _TILED))
 
 __all__ = [
     "all_equal",
