@@ -2,8 +2,9 @@
 
 A stretch is a row of operations that no thread waits within. What a later stretch needs of an earlier one is computed
 again where that is a little arithmetic; else it goes through scratch, private memory of the block: an element a thread, or
-one for all where the value is the same in all threads. Control flow around meetings is the same for all threads of a block
-(refused otherwise), so it becomes control flow around stretches; what it carries and yields lies in scratch.
+one for all where the value is the same in all threads. Control flow around meetings becomes control flow around stretches
+(`thread_control.py`); what it carries and yields lies in scratch. Meetings of whole blocks that not all threads come to are
+refused.
 
 Laws: scratch of a value is written by its definition alone, and read in other stretches only, at their start. What differs
 between threads and is carried or yielded lies in an element a thread, which is read before it is written; what is the same
@@ -13,20 +14,20 @@ behind.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
 from quadrants.errors import QuadrantsSyntaxError, QuadrantsUnsupportedError
 from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Block, Location, Op, Value, walk
 from quadrants.ir.ops import OPS
 from quadrants.ir.threads import MEETINGS, TEAM_OPS, is_of_block
-from quadrants.ir.types import ArrayType, MatrixType, Type, i64, matrix_type, scalar_of, shape_of, u1
+from quadrants.ir.types import ArrayType, MatrixType, Type, i64, matrix_type, scalar_of, shape_of
 from quadrants.passes.memory import ARRAY_POSITION
-from quadrants.passes.nest import highs, inits, lows
+from quadrants.passes.nest import highs, lows
 from quadrants.passes.places import shown
 from quadrants.passes.structure import loop_jumps
-from quadrants.passes.thread_meetings import MEET, fold
+from quadrants.passes.thread_control import BRANCH, Frame
+from quadrants.passes.thread_meetings import MEET
 from quadrants.passes.uniformity import Uniformity
+from quadrants.records import Record
 
 __all__ = ["Scratch", "Stretches"]
 
@@ -36,14 +37,11 @@ _MOST_SCRATCH = 8 << 20
 _JUMPS = ("break", "continue")
 
 
-class Scratch:
+class Scratch(Record):
     """Where values of all threads of a block lie; `each`: an element a thread."""
 
-    __slots__ = ("each", "slot")
-
-    def __init__(self, slot: Value, each: bool) -> None:
-        self.slot = slot
-        self.each = each
+    slot: Value
+    each: bool
 
 
 class _Stretch:
@@ -58,17 +56,6 @@ class _Stretch:
         self.thread = op.regions[0].arguments[0]
         self.loads = 0
         self.known: dict[Value, Value] = {}
-
-
-class _Frame:
-    """Control flow around the stretch at hand: 'thread', 'loop' or 'if', and where what it hands on goes: to scratch, or
-    (None), as it is the same in all threads, with the control flow."""
-
-    __slots__ = ("kind", "targets")
-
-    def __init__(self, kind: str, targets: list[Scratch | None]) -> None:
-        self.kind = kind
-        self.targets = targets
 
 
 class Stretches:
@@ -92,7 +79,7 @@ class Stretches:
         self.scratch: dict[Value, Scratch] = {}
         self.memory: dict[Value, Scratch] = {}
         self.costs: dict[Value, float | None] = {thread: 0.0}
-        self.frames = [_Frame("thread", [])]
+        self.frames = [Frame("thread", [])]
         self.operands: dict[Op, tuple[Value, ...]] = {}
         self.mask: Scratch | None = None
 
@@ -121,7 +108,7 @@ class Stretches:
             if op.kind in TEAM_OPS:
                 MEET[op.kind](self, op)
             elif op.regions and self.is_taken_apart(op, meets_later or later[position]):
-                _APART[op.kind](self, op, meets_later or later[position])
+                BRANCH[op.kind](self, op, meets_later or later[position])
             elif op.kind == "slot":
                 self.memory[op.results[0]] = self.slot(op.attributes["type"], True)
             else:
@@ -347,198 +334,10 @@ class Stretches:
             together = [value for value, target in zip(end.operands, frame.targets) if target is None]
             self.level.ops.append(Op(end.kind, tuple(map(self.in_block, together)), location=end.location))
 
-    # Control flow around meetings.
-
-    def inside(self, block: Block, ops: list[Op], frame: _Frame, meets_later: bool) -> None:
-        """Fills a block of the block's code."""
-        level, self.level = self.level, block
-        self.frames.append(frame)
-        self.ops(ops, meets_later)
-        self.finish(ops[-1])
-        self.frames.pop()
-        self.level = level
-
     def keep_in(self, value: Value, scratch: Scratch) -> None:
         self.home[value] = None
         self.costs[value] = None
         self.scratch[value] = scratch
-
-    def given_on(self, values: list[Value]) -> list[Scratch | None]:
-        """Where each of some values goes that control flow hands on, under several names."""
-        found: list[Scratch | None] = []
-        for value in values:
-            scratch = self.slot(value.type, True) if value in self.uniform.varying else None
-            if scratch is not None:
-                self.keep_in(value, scratch)
-            found.append(scratch)
-        return found
-
-    def emit(
-        self, op: Op, operands: tuple[Value, ...], regions: tuple[Block, ...], targets: list[Scratch | None]
-    ) -> None:
-        """Appends control flow of the block's; what it hands on in all threads alike are its results."""
-        made = Op(op.kind, operands, (), None, regions, op.location)
-        made.results = [value for value, target in zip(op.results, targets) if target is None]
-        for value in made.results:
-            value.owner = made
-        if op.kind == "if":
-            made.attributes = {"types": tuple([value.type for value in made.results])}
-        elif op.kind == "for":
-            made.attributes = {"rank": op.attributes["rank"]}
-        self.level.ops.append(made)
-
-    def branch(self, op: Op, meets_later: bool) -> None:
-        if op.operands[0] in self.uniform.varying:
-            self.masked_branch(op, meets_later)
-            return
-        self.close()
-        condition = self.in_block(op.operands[0])
-        targets = self.given_on(op.results)
-        regions = Block(), Block()
-        for region, own in zip(op.regions, regions):
-            self.inside(own, region.ops, _Frame("if", targets), meets_later)
-        self.emit(op, (condition,), regions, targets)
-
-    def masked_branch(self, op: Op, meets_later: bool) -> None:
-        """A branch that some threads of a block take: the members of subgroups that are there meet. Law: a branch that no
-        thread takes is not run, so that what is the same in all threads there has been computed."""
-        condition, targets, around = op.operands[0], self.given_on(op.results), self.mask
-        masks = [self.slot(condition.type, True) for _ in op.regions]
-        if around is not None:
-            self.close()
-            self.mask = None
-            stretch = self.open(op.location)
-            builder = Builder(stretch.block, op.location)
-            for mask in masks:
-                builder.op("store", builder.constant(False, condition.type), mask.slot, stretch.thread)
-            self.close()
-            self.mask = around
-        stretch = self.open(op.location)
-        taken = self.use(condition, stretch)
-        builder = Builder(stretch.block, op.location)
-        for mask, value in zip(masks, (taken, builder.bit_not(taken))):
-            builder.op("store", value, mask.slot, stretch.thread)
-        self.close()
-        for region, mask in zip(op.regions, masks):
-            if len(region.ops) > 1 or region.ops[0].operands:
-                self.masked_region(op, region, mask, _Frame("if", targets), meets_later)
-        self.mask = around
-
-    def masked_region(self, op: Op, region: Block, mask: Scratch, frame: _Frame, meets_later: bool) -> None:
-        builder = Builder(self.level, op.location)
-
-        some = self.some(builder, mask)
-        self.mask = mask
-        yes, no = Block(), Block()
-        Builder(no, op.location).op("yield")
-        self.inside(yes, region.ops, frame, meets_later)
-        builder.op("if", some, regions=(yes, no))
-
-    def loop(self, op: Op, meets_later: bool) -> None:
-        rank: int = op.attribute("rank")
-        if op in self.uniform.divergent:
-            self.masked_for(op)
-            return
-        targets, together = self.carried(op, inits(op), [op.regions[0].arguments[rank:]])
-        bounds = tuple(map(self.in_block, op.operands[: 2 * rank]))
-        body = _taking([*op.regions[0].arguments[:rank], *_alike(op.regions[0].arguments[rank:], targets)])
-        self.inside(body, op.regions[0].ops, _Frame("loop", targets), True)
-        self.emit(op, (*bounds, *together), (body,), targets)
-
-    def while_(self, op: Op, meets_later: bool) -> None:
-        arguments = [region.arguments for region in op.regions]
-        if op in self.uniform.divergent:
-            self.masked_while(op, arguments)
-            return
-        targets, together = self.carried(op, op.operands, arguments)
-        test, body = [_taking(_alike(own, targets)) for own in arguments]
-        level, self.level = self.level, test
-        ops = op.regions[0].ops
-        self.ops(ops, True)
-        self.close()
-        test.ops.append(Op("yield", (self.in_block(ops[-1].operands[0]),), location=op.location))
-        self.level = level
-        self.inside(body, op.regions[1].ops, _Frame("loop", targets), True)
-        self.emit(op, together, (test, body), targets)
-
-    def masked_while(self, op: Op, arguments: list[list[Value]]) -> None:
-        """A loop that threads leave one by one: the block goes on while some are in it."""
-        targets, _ = self.carried(op, op.operands, arguments)
-        ops = op.regions[0].ops
-
-        def test(mask: Scratch) -> None:
-            self.ops(ops, True)
-            self.put(ops[-1].operands[0], mask)
-
-        self.while_some(op, targets, test)
-
-    def masked_for(self, op: Op) -> None:
-        """The same with a counter of each thread's own."""
-        (low,), (high,), counter = lows(op), highs(op), op.regions[0].arguments[0]
-        targets, _ = self.carried(op, inits(op), [op.regions[0].arguments[1:]])
-        place = self.slot(counter.type, True)
-        self.keep_in(counter, place)
-        stretch = self.open(op.location)
-        start = self.use(low, stretch)
-        builder = Builder(stretch.block, op.location)
-        builder.op("store", builder.sub(start, builder.index(1)), place.slot, stretch.thread)
-        self.close()
-
-        def test(mask: Scratch) -> None:
-            stretch = self.open(op.location)
-            end = self.use(high, stretch)
-            builder = Builder(stretch.block, op.location)
-            following = builder.add(builder.load(place.slot, stretch.thread), builder.index(1))
-            builder.op("store", following, place.slot, stretch.thread)
-            builder.op("store", builder.lt(following, end), mask.slot, stretch.thread)
-
-        self.while_some(op, targets, test)
-
-    def while_some(self, op: Op, targets: list[Scratch | None], test: Callable[[Scratch], None]) -> None:
-        """A loop while some thread is on; `test` is code under the mask given that takes threads out of it."""
-        around, mask = self.mask, self.slot(u1, True)
-        self.mask = None
-        stretch = self.open(op.location)
-        builder = Builder(stretch.block, op.location)
-        on = builder.constant(True, u1) if around is None else builder.load(around.slot, stretch.thread)
-        builder.op("store", on, mask.slot, stretch.thread)
-        self.close()
-        self.mask = mask
-        regions = Block(), Block()
-        level, self.level = self.level, regions[0]
-        test(mask)
-        self.close()
-        builder = Builder(regions[0], op.location)
-        builder.op("yield", self.some(builder, mask))
-        self.level = level
-        self.inside(regions[1], op.regions[-1].ops, _Frame("loop", targets), True)
-        self.mask = around
-        level.ops.append(Op("while", (), (), None, regions, op.location))
-
-    def some(self, builder: Builder, mask: Scratch) -> Value:
-        """Whether some thread of the block is on."""
-
-        def either(inside: Builder, thread: Value, before: Value) -> Value:
-            return inside.bit_or(before, inside.load(mask.slot, thread))
-
-        return fold(builder, builder.index(0), self.width, builder.constant(False, u1), either)
-
-    def carried(
-        self, op: Op, starts: tuple[Value, ...], arguments: list[list[Value]]
-    ) -> tuple[list[Scratch | None], tuple[Value, ...]]:
-        """Where what a loop carries goes, with what it starts from there, and the starts of the rest."""
-        targets: list[Scratch | None] = []
-        for position, (start, result) in enumerate(zip(starts, op.results)):
-            names = [result, *[group[position] for group in arguments]]
-            scratch = None
-            if any(value in self.uniform.varying for value in names):
-                scratch = self.slot(result.type, True)
-                for value in names:
-                    self.keep_in(value, scratch)
-                self.put(start, scratch)
-            targets.append(scratch)
-        self.close()
-        return targets, tuple(map(self.in_block, _alike(starts, targets)))
 
 
 def _uniformity(region: Block, thread: Value, location: Location | None) -> Uniformity:
@@ -550,20 +349,6 @@ def _uniformity(region: Block, thread: Value, location: Location | None) -> Unif
     return Uniformity(around, [thread])
 
 
-def _alike(values: Sequence[Value], targets: list[Scratch | None]) -> list[Value]:
-    """The values that are the same in all threads."""
-    return [value for value, target in zip(values, targets) if target is None]
-
-
-def _taking(arguments: list[Value]) -> Block:
-    """A region with these arguments."""
-    block = Block()
-    block.arguments = arguments
-    for value in arguments:
-        value.owner = block
-    return block
-
-
 def _meets(op: Op) -> bool:
     return op.kind in MEETINGS or any(inner.kind in MEETINGS for region in op.regions for inner in walk(region))
 
@@ -571,10 +356,3 @@ def _meets(op: Op) -> bool:
 def _leaving(op: Op) -> list[Op]:
     """The jumps in an operation that leave it."""
     return [jump for region in op.regions for jump in loop_jumps(region)] if op.kind == "if" else []
-
-
-_APART: dict[str, Callable[[Stretches, Op, bool], None]] = {
-    "if": Stretches.branch,
-    "for": Stretches.loop,
-    "while": Stretches.while_,
-}
