@@ -238,6 +238,26 @@ def test_undeclared_functions_may_reach_what_they_are_not_given(executor: Target
     assert y.tolist() == [5.0] + [0.0] * 8
 
 
+def test_what_is_added_to_is_read_before_an_undeclared_function_writes_it(executor: TargetExecutor) -> None:
+    _start(executor)
+    clear = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_uint64, ctypes.c_int, ctypes.c_uint64)(("memset", LIBC))
+
+    @qd.func
+    def wipe(address, n):
+        clear(address, 0, 8)
+        return n
+
+    @qd.kernel
+    def f(x, address):
+        x[0] += 1.0 + 0.0 * (clear(address, 0, 8) & 1)
+        x[1] -= wipe(address + 8, 2)
+        x[2] *= 3 + (clear(address + 16, 0, 8) & 0)
+
+    x = np.array([5.0, 6.0, 7.0])
+    f(x, np.uint64(x.ctypes.data))
+    assert x.tolist() == [6.0, 4.0, 21.0]
+
+
 def test_arguments_in_python_order(executor: TargetExecutor) -> None:
     """A later argument changes what an earlier one names: a number was read before, a pointer points to what is there."""
     _start(executor)

@@ -25,7 +25,7 @@ from quadrants.frontend.dispatch import evaluate
 from quadrants.frontend.elements import element, swizzle
 from quadrants.frontend.expressions import BINARY
 from quadrants.frontend.values import Array, Binding, Nature, Run, Slot
-from quadrants.ir.nodes import Block, Op, walk
+from quadrants.ir.nodes import Op
 from quadrants.ir.ops import OPS
 from quadrants.ir.types import ArrayType, Type, matrix_type, scalar_of, shape_of
 
@@ -148,7 +148,7 @@ def _update_by(walker: Walker, place: Element, type_: Type, by: str, node: ast.A
     block = walker.builder.block
     start = len(block.ops)
     value = evaluate(walker, node.value)
-    if not _writes_arrays(block, start):
+    if not _writes_arrays(walker, block.ops[start:]):
         update_element(walker, place, by, value, node)
         return
     _check_update(walker, by, type_, node)
@@ -165,21 +165,17 @@ def _update_by(walker: Walker, place: Element, type_: Type, by: str, node: ast.A
         walker.builder.op("update_loaded", part, before, *at, by=by, **access)
 
 
-def _writes_arrays(block: Block, start: int) -> bool:
-    """Whether what a block has from `start` on may write to an array."""
-    return any(_may_write(inner) for op in block.ops[start:] for inner in (op, *_within(op)))
+def _writes_arrays(walker: Walker, ops: list[Op]) -> bool:
+    """Whether operations may write to an array."""
+    return any(_may_write(walker, op) or any(_writes_arrays(walker, inner.ops) for inner in op.regions) for op in ops)
 
 
-def _within(op: Op) -> list[Op]:
-    return [inner for region in op.regions for inner in walk(region)]
-
-
-def _may_write(op: Op) -> bool:
-    if op.kind in ("load", "dim", "external_pure") or op.regions:
+def _may_write(walker: Walker, op: Op) -> bool:
+    if OPS[op.kind].effects in ("pure", "reads"):
         return False
-    return OPS[op.kind].effects != "pure" and any(
-        type(operand.type) is ArrayType and not operand.type.is_slot for operand in op.operands
-    )
+    if op.kind in ("call", "external") and walker.compilation.reaches_anything:
+        return True
+    return any(type(operand.type) is ArrayType and not operand.type.is_slot for operand in op.operands)
 
 
 def update_element(walker: Walker, place: Element, by: str, value: Binding, node: ast.AST) -> Run:

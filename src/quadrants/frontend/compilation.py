@@ -74,6 +74,7 @@ class Compilation:
         self.wraparound: bool = options.wraparound
         self.subgroup_size: int = options.subgroup_size
         self.module = Module()
+        self.reaches_anything = False  # whether a function of C may write to memory that it is not given
         self.functions: dict[Any, functions.Specialisation] = {}
         self.running: dict[Any, int] = {}
         self.guards: dict[Any, Guard | ContentGuard] = {}

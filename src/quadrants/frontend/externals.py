@@ -52,6 +52,7 @@ def call_external(walker: Walker, declaration: Declaration | str, arguments: Arg
     if not declaration.is_pure and declaration.reads is not None and declaration.writes is not None:
         attributes |= {"reads": declaration.reads, "writes": declaration.writes}
     kind = "external_pure" if declaration.is_pure else "external"
+    walker.compilation.reaches_anything |= kind == "external" and "writes" not in attributes
     results = walker.builder.op(kind, *operands, **attributes).results
     return Run(results[0]) if results else Static(None)
 
