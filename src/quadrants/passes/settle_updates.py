@@ -70,8 +70,8 @@ class _Settler:
             if in_front[position] is load:
                 between = Block()
                 between.ops = in_front[position + 1 :]
-                writes = MemoryEffects(self.effects.module).block(between).writes
-                return array not in writes and not (self.may_alias and any(not _is_slot(other) for other in writes))
+                writes = self.effects.block(between).writes
+                return array not in writes and not (self.may_alias and any(not w.type.is_slot for w in writes))
         return False
 
     def drop_loads(self) -> None:
@@ -100,7 +100,3 @@ def _drop(block: Block, dead: set[Op]) -> None:
     for op in block.ops:
         for region in op.regions:
             _drop(region, dead)
-
-
-def _is_slot(array: Value) -> bool:
-    return bool(getattr(array.type, "is_slot", False))
