@@ -16,7 +16,7 @@ from quadrants.ir.types import f32, i32, i64, u32, u64
 from quadrants.lang.ops import abs, bit_cast, cast, fma, select, sqrt
 from quadrants.library import elementary_f32, elementary_f64
 from quadrants.library.elementary_f32 import log
-from quadrants.library.elementary_parts import INF, NAN, logarithm_terms, polynomial
+from quadrants.library.elementary_parts import INF, NAN, logarithm_terms, polynomial, signed_power, within
 
 __all__ = ["FAR", "FUNCTIONS"]
 
@@ -165,17 +165,11 @@ def pow(x: Any, y: Any) -> Any:
     e = y * logarithm
     inside = plain & (abs(e) < 200.0)
     e_low = select(inside, fma(y, logarithm, -e) + y * low, 0.0)
-    e = select(e < -200.0, -200.0, select(e > 200.0, 200.0, e))
+    e = within(e, -200.0, 200.0)
     n = (e + _MAGIC) - _MAGIC
     r = (e - n) + e_low
     value = elementary_f32._scaled(fma(r, polynomial(r, elementary_f32._EXP2), 1.0), n)
-    half = 0.5 * y
-    whole = np.trunc(y) == y
-    odd = whole & (np.trunc(half) != half)
-    value = select(odd, np.copysign(value, x), value)
-    value = select((x < 0.0) & (size < INF) & ~whole, NAN, value)
-    certain = (x == 1.0) | (y == 0.0) | ((size == 1.0) & (abs(y) == INF))
-    return select(certain, 1.0, value)
+    return signed_power(x, y, value)
 
 
 # Trigonometry.

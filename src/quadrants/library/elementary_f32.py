@@ -27,6 +27,7 @@ from quadrants.library.elementary_parts import (
     logarithm_terms,
     polynomial,
     quarters_of_turn,
+    signed_power,
     within,
 )
 
@@ -319,18 +320,12 @@ def pow(x: Any, y: Any) -> Any:
     wide = cast(y, f64)
     long = cast(size, f64)
     e = wide * select(size == 0.0, -INF, select(size < INF, _log2_of_wide(long), long))
-    e = select(e < -400.0, -400.0, select(e > 400.0, 400.0, e))
+    e = within(e, -400.0, 400.0)
     shifted = e + 6755399441055744.0
     r = e - (shifted - 6755399441055744.0)
     scale = bit_cast((bit_cast(shifted, u64) + 1023) << 52, f64)
     value = cast(fma(r, polynomial(r, _EXP2_SHORT), 1.0) * scale, f32)
-    half = 0.5 * y
-    whole = np.trunc(y) == y
-    odd = whole & (np.trunc(half) != half)
-    value = select(odd, np.copysign(value, x), value)
-    value = select((x < 0.0) & (size < INF) & ~whole, NAN, value)
-    certain = (x == 1.0) | (y == 0.0) | ((size == 1.0) & (abs(y) == INF))
-    return select(certain, 1.0, value)
+    return signed_power(x, y, value)
 
 
 def cbrt(x: Any) -> Any:

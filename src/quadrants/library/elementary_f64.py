@@ -25,6 +25,7 @@ from quadrants.library.elementary_parts import (
     logarithm_terms,
     polynomial,
     quarters_of_turn,
+    signed_power,
     within,
 )
 
@@ -382,13 +383,7 @@ def pow(x: Any, y: Any) -> Any:
     n = (e + _MAGIC) - _MAGIC
     r = (e - n) + e_low
     value = _scaled(fma(r, polynomial(r, _EXP2), 1.0), n)
-    half = 0.5 * y
-    whole = np.trunc(y) == y
-    odd = whole & (np.trunc(half) != half)
-    value = select(odd, np.copysign(value, x), value)
-    value = select((x < 0.0) & (size < INF) & ~whole, NAN, value)
-    certain = (x == 1.0) | (y == 0.0) | ((size == 1.0) & (abs(y) == INF))
-    return select(certain, 1.0, value)
+    return signed_power(x, y, value)
 
 
 def cbrt(x: Any) -> Any:

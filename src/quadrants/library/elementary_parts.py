@@ -9,7 +9,17 @@ import numpy as np
 from quadrants.lang.loops import static
 from quadrants.lang.ops import abs, fma, select, sqrt
 
-__all__ = ["INF", "NAN", "arc_cosine", "arc_sine", "logarithm_terms", "polynomial", "quarters_of_turn", "within"]
+__all__ = [
+    "INF",
+    "NAN",
+    "arc_cosine",
+    "arc_sine",
+    "logarithm_terms",
+    "polynomial",
+    "quarters_of_turn",
+    "signed_power",
+    "within",
+]
 
 INF = float("inf")
 NAN = float("nan")
@@ -73,3 +83,15 @@ def arc_cosine(x: Any, coefficients: Any, right_angle: Any, straight_angle: Any)
     head = straight_angle[0] - double
     left = head + (((straight_angle[0] - head) - double) + fma(-2.0, rest, straight_angle[1]))
     return select(inner, middle, select(x < 0.0, left, right))
+
+
+def signed_power(x: Any, y: Any, size_power: Any) -> Any:
+    """x**y from |x|**y: the sign and the special cases of IEEE 754's pow."""
+    size = abs(x)
+    half = 0.5 * y
+    whole = np.trunc(y) == y
+    odd = whole & (np.trunc(half) != half)
+    value = select(odd, np.copysign(size_power, x), size_power)
+    value = select((x < 0.0) & (size < INF) & ~whole, NAN, value)
+    certain = (x == 1.0) | (y == 0.0) | ((size == 1.0) & (abs(y) == INF))
+    return select(certain, 1.0, value)
