@@ -9,7 +9,7 @@ import pytest
 
 import quadrants as qd
 from quadrants import knobs
-from quadrants.errors import QuadrantsSyntaxError
+from quadrants.errors import QuadrantsSyntaxError, QuadrantsTypeError, QuadrantsUnsupportedError
 from quadrants.evidence.programs import TargetExecutor
 
 pytestmark = pytest.mark.slow
@@ -488,6 +488,35 @@ def test_what_block_loops_refuse() -> None:
 
     with pytest.raises(QuadrantsSyntaxError, match="at most 1024 threads"):
         too_many(floats(3))
+
+    @qd.kernel
+    def between_blocks(x: qd.types.ndarray()):
+        for i in range(len(x)):
+            x[i] = 1
+            qd.simt.grid.mem_fence()
+
+    with pytest.raises(QuadrantsUnsupportedError, match="blocks do not wait for one another's memory"):
+        between_blocks(floats(3))
+
+    @qd.kernel
+    def large_part(x: qd.types.ndarray()):
+        for i in range(len(x)):
+            x[i] = subgroup.reduce_add_tiled(x[i], 6)
+
+    with pytest.raises(QuadrantsTypeError, match="no part of a subgroup"):
+        large_part(floats(3))
+
+    @qd.kernel
+    def much_memory(x: qd.types.ndarray()):
+        qd.loop_config(block_dim=1024)
+        for i in range(len(x)):
+            own = qd.Vector([0.0] * 4096)
+            own[i % 4096] = x[i]
+            block.sync()
+            x[i] = own[(i + 1) % 4096]
+
+    with pytest.raises(QuadrantsUnsupportedError, match="needs too much memory"):
+        much_memory(floats(3))
 
     with pytest.raises(QuadrantsSyntaxError, match="works in the loops of kernels only"):
         block.sync()

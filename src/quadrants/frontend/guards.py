@@ -105,7 +105,7 @@ def _content(value: Any) -> tuple[Any, Any]:
         facts = value.__array_interface__["data"], value.shape, value.strides, value.dtype
         return facts, value.dtype  # words know the type by identity
     if protocol.is_storage(value):
-        return id(value._view), None
+        return id(value._view), None  # there until the storage is freed, for good
     if isinstance(value, dict):
         return [(id(key), id(item)) for key, item in value.items()], list(value.items())
     kept = list(value)

@@ -1,7 +1,7 @@
 """What the language layer tells the front end of its objects: the front end imports nothing of it.
 
 The language layer calls `register_*` when it is imported. Storage objects (fields, ndarrays) are known by their
-attributes `_array_type`, `_descriptor` and `place()`.
+attributes `_array_type`, `_descriptor`, `_view` and `place()`.
 """
 
 from __future__ import annotations

@@ -29,12 +29,13 @@ class PassContext(MutableRecord):
     to `notices` and add to `counters`; the driver fills `times` (seconds a pass), `sizes` (operations after a pass,
     where `count_ops` is set) and `executed`. Before each optional rewrite a pass asks `permit`, so that a wrong rewrite
     can be found by bisection: `rewrite_limit` is how many are still allowed, None for all. `memory_effects` keeps an
-    analysis between passes that do not change it, `census` one between passes that do not run; `settled` (operations by kind, by function), `unsettled` (whether a
-    function has changed since) and `narrow` (functions with work left for the lowered stage) save the second round of
-    passes where the first one was enough. `focus` is the function that a local pass is to look at, None for all.
-    `lane_options` collects numbers of lanes that the model cannot tell from the one that it chose; `lanes_to_try`, if not
-    0, is chosen where it is one of them. `routine_for` gives the library's routine for a kind of task on a scalar type, or
-    the reason why there is none; None where no libraries are to be used.
+    analysis between passes that do not change it, `census` one between passes that do not run; `settled` (operations by
+    kind, by function), `unsettled` (whether a function has changed since) and `narrow` (functions with work left for the
+    lowered stage) save the second round of passes where the first one was enough. `focus` is the function that a
+    local pass is to look at, None for all. `lane_options` collects numbers of lanes that the model cannot tell from
+    the one that it chose; `lanes_to_try`, if not 0, is chosen where it is one of them. `routine_for` gives the
+    library's routine for a kind of task on a scalar type, or the reason why there is none; None where no libraries
+    are to be used.
     """
 
     options: knobs.Options = fresh(knobs.Options)

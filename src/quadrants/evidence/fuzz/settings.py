@@ -49,9 +49,9 @@ STEPS = tuple(step.name for step in PIPELINE)
 @dataclass(frozen=True)
 class Settings:
     """`options`: those of `qd.init`. `defaults`: the types of weak numbers. `code_level`: LLVM's level where it is not
-    what the options give. `look`: the program is also interpreted as it is after that pass. `busy`: every parallel loop is taken to be worth all threads. `eager`: what pays at
-    large sizes only is done at small ones. `warm`: the kernel is run from
-    the disk cache, which another one has just filled."""
+    what the options give. `look`: the program is also interpreted as it is after that pass. `busy`: every parallel loop is
+    taken to be worth all threads. `eager`: what pays at large sizes only is done at small ones. `warm`: the kernel is run
+    from the disk cache, which another one has just filled."""
 
     arch: str
     options: dict[str, Any] = field(default_factory=dict)
