@@ -3,20 +3,28 @@
 Fields and ndarrays lie in such blocks. A device takes a block when a kernel first reaches it and keeps it; the host gets back
 what kernels wrote when it looks. A block that the host has given away for good (a view of it that others keep) is copied at
 every launch, both ways.
+
+Threads: launches, and copies of blocks, wait for one another (`busy`). An element that one thread sets while another launches
+a kernel that reaches the same block may be lost: blocks are copied whole.
 """
 
 from __future__ import annotations
 
 import bisect
 import ctypes
+import os
 import threading
+from collections import deque
+from contextlib import AbstractContextManager
 from typing import Any
 
-__all__ = ["Block", "Traffic", "are_mirrored", "for_host", "forget", "given_away", "holding", "register"]
+__all__ = ["Block", "Traffic", "are_mirrored", "busy", "for_host", "forget", "given_away", "holding", "register"]
 
-_lock = threading.RLock()
+_launches = threading.RLock()
+_lock = threading.RLock()  # of what follows
 _starts: list[int] = []
 _blocks: dict[int, Block] = {}
+_forgotten: deque[int] = deque()
 _mirrored = 0
 
 
@@ -42,12 +50,13 @@ class Block:
 
     def for_device(self, device: Any) -> Any:
         """The device's memory with the block's newest content."""
-        global _mirrored
-        with _lock:
+        with busy():
             if self.device is not device:
                 self._fetch()
-                _mirrored += self.device is None
-                self.copy, self.device, self.device_is_stale = device.allocate(max(self.size, 1)), device, True
+                copy, is_first = device.allocate(max(self.size, 1)), self.device is None
+                self.copy, self.device, self.device_is_stale = copy, device, True
+                if is_first:
+                    _count_mirrored(1)
             if self.device_is_stale or self.is_given_away:
                 self.copy.write(0, ctypes.string_at(self.start, self.size))
                 self.device_is_stale = False
@@ -55,9 +64,9 @@ class Block:
             return self.copy
 
     def was_written(self) -> None:
-        """A kernel has written to the device's memory."""
-        with _lock:
-            self.host_is_stale = True
+        """A kernel has written to the device's memory, which is the newest even if the host has looked meanwhile."""
+        with busy():
+            self.host_is_stale, self.device_is_stale = True, False
             if self.is_given_away:
                 self._fetch()
 
@@ -70,31 +79,53 @@ class Block:
 
     def host_access(self) -> None:
         """The host is about to read the block, and may write it."""
-        with _lock:
+        with busy():
             self._fetch()
             self.device_is_stale = True
+
+    def give_away(self) -> None:
+        """The host is about to give away a view of the block."""
+        with busy():
+            self.host_access()
+            self.is_given_away = True
+
+
+def busy() -> AbstractContextManager[Any]:
+    """Held while a device runs a kernel, and while a block is copied: each thread's launches and copies are whole."""
+    return _launches
 
 
 def register(start: int, size: int) -> None:
     """A new block."""
     with _lock:
+        _drop_forgotten()
         bisect.insort(_starts, start)
         _blocks[start] = Block(start, size)
 
 
 def forget(start: int) -> None:
-    """The block's memory is given back."""
+    """The block's memory is given back. Finalisers call this, which run in the middle of anything: so it is only noted."""
+    _forgotten.append(start)
+
+
+def _drop_forgotten() -> None:
+    while _forgotten:
+        start = _forgotten.popleft()
+        del _starts[bisect.bisect_left(_starts, start)]
+        if _blocks.pop(start).device is not None:
+            _count_mirrored(-1)
+
+
+def _count_mirrored(change: int) -> None:
     global _mirrored
     with _lock:
-        block = _blocks.pop(start, None)
-        if block is not None:
-            _starts.remove(start)
-            _mirrored -= block.device is not None
+        _mirrored += change
 
 
 def holding(start: int, end: int) -> Block | None:
     """The block that holds all bytes from an address up to another."""
     with _lock:
+        _drop_forgotten()
         at = bisect.bisect_right(_starts, start) - 1
         block = _blocks[_starts[at]] if at >= 0 else None
         return block if block is not None and end <= block.start + block.size else None
@@ -116,5 +147,14 @@ def given_away(address: int) -> None:
     """Before the host gives away a view of what lies at an address, for others to keep."""
     block = holding(address, address)
     if block is not None:
-        block.host_access()
-        block.is_given_away = True
+        block.give_away()
+
+
+def _forked() -> None:
+    """The locks may have been held by threads that the child does not have."""
+    global _launches, _lock
+    _launches, _lock = threading.RLock(), threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+import threading
+
 import numpy as np
 import pytest
 
 import quadrants as qd
 from quadrants.blocks import Traffic
 from quadrants.evidence.programs import TargetExecutor
+from quadrants.targets import table
 
 
 def _copies() -> tuple[int, int]:
@@ -16,9 +20,9 @@ def _copies() -> tuple[int, int]:
 
 @pytest.fixture
 def device(executor: TargetExecutor) -> TargetExecutor:
-    if executor.arch not in ("simulated", "vulkan", "amdgpu"):
-        pytest.skip("no device has memory of its own here")
     qd.init(arch=executor.arch, offline_cache=False, **executor.options)
+    if not table.find(qd.cfg.arch).record().launches:
+        pytest.skip("no device has memory of its own here")
     return executor
 
 
@@ -100,3 +104,44 @@ def test_components_and_copies(device: TargetExecutor) -> None:
     x.fill(1.0)
     fill()
     assert x.to_numpy()[2].tolist() == [2.0, 4.0]
+
+
+def test_threads_launch_and_look_at_once(device: TargetExecutor) -> None:
+    x = qd.field(qd.i32, shape=(8,))
+    y = qd.field(qd.i32, shape=(8,))
+    is_done = threading.Event()
+
+    @qd.kernel
+    def one():
+        for i in range(8):
+            x[i] += 1
+
+    @qd.kernel
+    def two():
+        for i in range(8):
+            y[i] += 2
+
+    def look() -> None:
+        while not is_done.is_set():
+            x[0]
+
+    def launch() -> None:
+        for _ in range(500):
+            two()
+
+    one()
+    two()
+    others = [threading.Thread(target=look), threading.Thread(target=launch)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for other in others:
+            other.start()
+        for _ in range(500):
+            one()
+    finally:
+        sys.setswitchinterval(interval)
+        is_done.set()
+        for other in others:
+            other.join()
+    assert (x.to_numpy() == 501).all() and (y.to_numpy() == 1002).all()

@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from quadrants.ir import evaluate as ev
+from quadrants.blocks import busy
 from quadrants.ir import interpret
 from quadrants.ir.nodes import Module, Op
 from quadrants.ir.types import ArrayType, scalar_of
 from quadrants.targets.device.interface import Device, DeviceArray
 from quadrants.targets.device.placing import Placement, written_parameters
 from quadrants.targets.device.tasks import parallel_loops, task_of
+from quadrants.targets.frame import from_memory
 
 __all__ = ["HostProgram"]
 
@@ -45,15 +46,16 @@ class HostProgram:
     @contextmanager
     def running(self, bound: list[Any]) -> Iterator[list[Any]]:
         """The arguments with arrays in the device's memory; behind it those written are back in the host's."""
-        placement = Placement(self._device, [(bound[k], type_) for k, type_ in self._arrays])
-        placed = list(bound)
-        for (k, _), array in zip(self._arrays, placement.placed):
-            placed[k] = array
-        try:
-            yield placed
-            self._tasks.finish()
-        finally:
-            placement.take_back([at for at, (k, _) in enumerate(self._arrays) if k in self._written])
+        with busy():
+            placement = Placement(self._device, [(bound[k], type_) for k, type_ in self._arrays])
+            placed = list(bound)
+            for (k, _), array in zip(self._arrays, placement.placed):
+                placed[k] = array
+            try:
+                yield placed
+                self._tasks.finish()
+            finally:
+                placement.take_back([at for at, (k, _) in enumerate(self._arrays) if k in self._written])
 
     def _for(self, program: Any, op: Op) -> Step:
         if not op.attribute("parallel"):
@@ -73,11 +75,10 @@ class HostProgram:
         """A number that only the device has."""
         array_value, result = op.operands[0], op.results[0]
         scalar = scalar_of(result.type)
-        held = ev.held_dtype(scalar)
 
         def run(env: Environment) -> None:
             array: DeviceArray = env[array_value]
-            env[result] = _number(array.memory.read(array.offset, scalar.bytes), scalar.name, held)
+            env[result] = from_memory(scalar, array.memory.read(array.offset, scalar.bytes), 0, 1)[0]
 
         return run
 
@@ -91,20 +92,13 @@ class HostProgram:
         def run(env: Environment) -> None:
             wanted = bool(env[condition])
             shape = tuple([max(int(env[size]), 0) if wanted else 0 for size in sizes])
-            strides = [type_.scalar.bytes]
-            for size in reversed(shape[1:]):
-                strides.append(strides[-1] * size)
-            count = int(np.prod(shape, dtype=np.int64))
-            memory = device.allocate(max(count, 1) * type_.scalar.bytes + padding)
-            env[array_value] = DeviceArray(type_, memory, 0, shape, tuple(strides[::-1][-len(shape) or len(strides) :]))
+            strides: list[int] = []
+            size_in_bytes = type_.scalar.bytes
+            for size in reversed(shape):
+                strides.insert(0, size_in_bytes)
+                size_in_bytes *= size
+            memory = device.allocate(max(size_in_bytes, type_.scalar.bytes) + padding)
+            env[array_value] = DeviceArray(type_, memory, 0, shape, tuple(strides))
             env[there] = np.bool_(wanted)
 
         return run
-
-
-def _number(data: bytes, name: str, held: np.dtype[Any]) -> Any:
-    if name == "bf16":
-        return (np.frombuffer(data, np.uint16).astype(np.uint32) << np.uint32(16)).view(np.float32)[0]
-    if name == "u1":
-        return np.bool_(data[0])
-    return np.frombuffer(data, held)[0]
