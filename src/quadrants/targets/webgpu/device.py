@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import struct
 import sys
+from collections import deque
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -17,9 +18,11 @@ import numpy as np
 from quadrants.errors import QuadrantsUnsupportedError
 from quadrants.ir.nodes import Module
 from quadrants.ir.types import ArrayType, scalar_of
+from quadrants.targets.artifact import Message, PrintFormat
 from quadrants.targets.device.failures import failed
 from quadrants.targets.device.interface import DeviceArray
 from quadrants.targets.device.tasks import Task
+from quadrants.targets.frame import memory_bytes
 from quadrants.targets.webgpu import status
 from quadrants.targets.webgpu.emit import VIEWS, WORKGROUP, EmittedTask, emit_task
 from quadrants.targets.webgpu.probe import probe
@@ -48,11 +51,13 @@ class _Memory:
         return self._owner.read(self.offset + offset, size)
 
     def __del__(self) -> None:
-        self._owner.free(self.offset, self.size)
+        self._owner.returned.append((self.offset, self.size))
 
 
 class WebDevice:
-    """A device of `wgpu` with its heap."""
+    """A device of `wgpu` with its heap. `returned`: pieces that finalisers gave back, at any time, and nothing more: what is
+    in the queue still sees them as they were, since whoever gets them next stands behind it. `messages` and `prints`: what
+    the status may speak of."""
 
     def __init__(self, wgpu: Any, adapter: Any) -> None:
         self.wgpu = wgpu
@@ -64,8 +69,11 @@ class WebDevice:
         )
         self.driver = probe(wgpu, self.device, "shader-f64" in self.features)
         self.heap = self._buffer(1 << 20)
-        self._free: list[tuple[int, int]] = [(0, 1 << 20)]
+        self._free: list[tuple[int, int]] = []
+        self.returned: deque[tuple[int, int]] = deque([(0, 1 << 20)])
         self.status = self._buffer(status.SIZE)
+        self.messages: dict[int, Message] = {}
+        self.prints: dict[int, PrintFormat] = {}
         self.parameters = self._buffer(1 << 16)
         self._waiting: list[tuple[_Compiled, bytes, int]] = []
 
@@ -77,6 +85,7 @@ class WebDevice:
         """A piece of the heap, which grows if it has to."""
         wanted = -(-max(size, 1) // _ALIGNMENT) * _ALIGNMENT
         while True:
+            self._take_returned()
             for k, (start, length) in enumerate(self._free):
                 if length >= wanted:
                     self._free[k : k + 1] = [(start + wanted, length - wanted)] if length > wanted else []
@@ -99,12 +108,17 @@ class WebDevice:
         self.device.queue.submit([encoder.finish()])
         self.heap.destroy()
         self.heap = new
-        self.free(size, bigger - size)
+        self.returned.append((size, bigger - size))
 
-    def free(self, offset: int, size: int) -> None:
-        """Takes a piece back; what lies behind in the queue still sees it as it was."""
+    def _take_returned(self) -> None:
+        """Joins neighbours among the free pieces."""
+        if not self.returned:
+            return
+        pieces = self._free
+        while self.returned:
+            pieces.append(self.returned.popleft())
         merged: list[tuple[int, int]] = []
-        for start, length in sorted([*self._free, (offset, size)]):
+        for start, length in sorted(pieces):
             if merged and merged[-1][0] + merged[-1][1] == start:
                 merged[-1] = (merged[-1][0], merged[-1][1] + length)
             else:
@@ -112,17 +126,18 @@ class WebDevice:
         self._free = merged
 
     def write(self, offset: int, data: bytes) -> None:
-        if offset % 4 or len(data) % 4:
-            start = offset & -4
-            end = -(-(offset + len(data)) // 4) * 4
-            around = bytearray(self.read(start, end - start))
-            around[offset - start : offset - start + len(data)] = data
-            offset, data = start, bytes(around)
+        """Copies bytes there. The queue writes whole words: of the first and the last one the rest stays."""
+        before, behind = offset % 4, -(offset + len(data)) % 4
+        if before or behind:
+            data = self.read(offset - before, before) + data + self.read(offset + len(data), behind)
+            offset -= before
         self.submit()
         if data:
             self.device.queue.write_buffer(self.heap, offset, data)
 
     def read(self, offset: int, size: int) -> bytes:
+        if not size:
+            return b""
         self.submit()
         start = offset & -4
         end = -(-(offset + size) // 4) * 4
@@ -159,6 +174,27 @@ class WebDevice:
             work.dispatch_workgroups(groups)
         work.end()
         self.device.queue.submit([encoder.finish()])
+
+    def look(self) -> None:
+        """Prints what was printed, raises what has failed, and wipes what was used of the status."""
+        self.submit()
+        queue = self.device.queue
+        head = np.frombuffer(queue.read_buffer(self.status, 0, 4 * status.PRINTS), np.uint32).tolist()
+        wanted = head[status.PRINT_CURSOR]
+        used = min(wanted, status.PRINT_WORDS)
+        text = ""
+        if used:
+            words = np.frombuffer(queue.read_buffer(self.status, 4 * status.PRINTS, 4 * used), np.uint32).tolist()
+            text = "".join(status.printed(words, self.prints))
+        if head[status.FAILED] or used:
+            queue.write_buffer(self.status, 0, bytes(4 * (status.PRINTS + used)))
+        if text:
+            sys.stdout.write(text)
+        if wanted > used:
+            raise QuadrantsUnsupportedError("a kernel has printed more than its device keeps: print less in a launch")
+        if head[status.FAILED]:
+            message = self.messages[head[status.FORM] | head[status.FORM + 1] << 32]
+            raise failed(message, status.record_words(head[status.FORM_VALUES :], message.types))
 
 
 class _Compiled:
@@ -200,13 +236,13 @@ class _Tasks:
 
     def __init__(self, owner: WebDevice, module: Module, tasks: Sequence[Task]) -> None:
         self._owner = owner
-        self._name = module.entry
         self.emitted = [emit_task(task, module, owner.driver) for task in tasks]
         self._tasks = list(tasks)
         self._compiled: dict[int, _Compiled] = {}
         self._speaks = any("status" in emitted.views for emitted in self.emitted)
-        self._messages = {k: message for emitted in self.emitted for k, message in emitted.messages.items()}
-        self._prints = {k: form for emitted in self.emitted for k, form in emitted.prints.items()}
+        for emitted in self.emitted:
+            owner.messages.update(emitted.messages)
+            owner.prints.update(emitted.prints)
 
     def launch(self, number: int, values: Sequence[Any]) -> None:
         compiled = self._compiled.get(number)
@@ -220,34 +256,12 @@ class _Tasks:
         groups = min(-(-count // WORKGROUP), _MOST_GROUPS)
         self._owner.launch(compiled, b"\0\0\0\0" + _frame(compiled.emitted, task, values), groups)
         if compiled.emitted.messages:
-            self._look()
+            self._owner.look()
 
     def finish(self) -> None:
         self._owner.submit()
         if self._speaks:
-            self._look()
-
-    def _look(self) -> None:
-        """Prints what was printed, raises what has failed, and wipes the status."""
-        self._owner.submit()
-        queue, buffer = self._owner.device.queue, self._owner.status
-        head = np.frombuffer(queue.read_buffer(buffer, 0, 4 * status.PRINTS), np.uint32).tolist()
-        wanted = head[status.PRINT_CURSOR]
-        if head[status.FAILED] or wanted:
-            queue.write_buffer(buffer, 0, bytes(4 * status.PRINTS))
-        if wanted:
-            count = min(wanted, status.PRINT_WORDS)
-            words = np.frombuffer(queue.read_buffer(buffer, 4 * status.PRINTS, 4 * count), np.uint32).tolist()
-            sys.stdout.write("".join(status.printed(words, self._prints)))
-            if wanted > count:
-                raise QuadrantsUnsupportedError(
-                    "a kernel has printed more than its device keeps: print less in a launch"
-                )
-        if head[status.FAILED]:
-            number = head[status.FORM] | head[status.FORM + 1] << 32
-            message = self._messages[number]
-            words = status.record_words(head[status.FORM_VALUES :], message.types)
-            raise failed(message, words)
+            self._owner.look()
 
 
 def _frame(emitted: EmittedTask, task: Task, values: Sequence[Any]) -> bytes:
@@ -258,16 +272,9 @@ def _frame(emitted: EmittedTask, task: Task, values: Sequence[Any]) -> bytes:
             start = array.memory.offset + array.offset
             struct.pack_into(f"<{1 + 2 * len(array.shape)}q", frame, offset, start, *array.shape, *array.strides)
         else:
-            data = _bits(scalar_of(parameter.type).name, value)
+            data = memory_bytes(scalar_of(parameter.type), np.asarray(value))
             frame[offset : offset + len(data)] = data
     return bytes(frame)
-
-
-def _bits(name: str, value: Any) -> bytes:
-    if name == "bf16":
-        return (np.float32(value).view(np.uint32) >> np.uint32(16)).astype(np.uint16).tobytes() + b"\0\0"
-    data = np.asarray(value).tobytes()
-    return data + bytes(max(4 - len(data), 0))
 
 
 @lru_cache(maxsize=1)

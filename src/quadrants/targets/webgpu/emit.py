@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from quadrants.errors import QuadrantsUnsupportedError
 from quadrants.ir.nodes import Function, Module, walk
 from quadrants.ir.types import ArrayType, scalar_of
@@ -90,7 +92,8 @@ def emit_task(task: Task, module: Module, driver: Driver) -> EmittedTask:
     entry = _entry(shader, task, frame)
     helpers = texts_of(shader.helpers)
     joined = "\n".join([*helpers, *texts, entry])
-    views = tuple([view for view in VIEWS if view in joined])
+    words = set(re.findall(r"\w+", joined))
+    views = tuple([view for view in VIEWS if view in words])
     head = ["@group(0) @binding(0) var<storage, read_write> params: array<u32>;"]
     head += [
         f"@group(0) @binding({k + 1}) var<storage, read_write> {view}: {VIEWS[view]};"
@@ -104,7 +107,7 @@ def emit_task(task: Task, module: Module, driver: Driver) -> EmittedTask:
 
 def _entry(shader: Shader, task: Task, frame: Frame) -> str:
     writer = _EntryWriter(shader, task.function)
-    for k, (value, offset) in enumerate(zip(task.function.parameters, frame.parameters)):
+    for value, offset in zip(task.function.parameters, frame.parameters):
         if type(value.type) is ArrayType:
             axes = value.type.rank
             names = [_word(offset // SLOT + word) for word in range(1 + 2 * axes)]
@@ -114,7 +117,6 @@ def _entry(shader: Shader, task: Task, frame: Frame) -> str:
             type_ = scalar(value)
             bits = _word(offset // SLOT) if type_.bits == 64 else f"params[{1 + 2 * (offset // SLOT)}u]"
             writer.names[value] = writer.let(register(type_), from_memory(type_, bits))
-        del k
     flat_loop(writer, task.loop)
     return "\n".join(
         [

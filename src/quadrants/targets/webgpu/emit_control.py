@@ -235,7 +235,6 @@ def _check(writer: Writer, op: Op) -> None:
     message = Message(op.attribute("message", ""), op.attribute("error", "assert"), op.location, types)
     number = content_id("check", message.text, message.error, message.location, message.types)
     writer.shader.messages[number] = message
-    writer.shader.views.add("status")
     writer.line(f"if (!{writer.name(op.operands[0])}) {{")
     writer.depth += 1
     writer.line(f"if (atomicExchange(&status[{FAILED}], 1u) == 0u) {{")
@@ -254,7 +253,6 @@ def _print(writer: Writer, op: Op) -> None:
     form = PrintFormat(tuple(op.attributes["format"]), tuple(op.attribute("specs") or ("",) * len(types)), types)
     number = content_id("print", form.pieces, form.specs, form.types)
     writer.shader.prints[number] = form
-    writer.shader.views.add("status")
     words = [*_halves(number), *_words(writer, op, 0)]
     at = writer.let("u32", f"atomicAdd(&status[{PRINT_CURSOR}], {len(words)}u)")
     writer.line(f"if ({at} + {len(words)}u <= {PRINT_WORDS}u) {{")

@@ -37,9 +37,7 @@ def _slot_element(writer: Writer, array: Value, indices: tuple[Value, ...]) -> s
 def _read(writer: Writer, type_: ScalarType, address: str) -> str:
     """The expression of an element at an address."""
     if type_.bits == 64:
-        writer.shader.views.add("heap64")
         return from_memory(type_, f"heap64[u32({address} >> 3u)]")
-    writer.shader.views.add("heap")
     if is_narrow(type_):
         return from_memory(type_, f"{writer.shader.helper('load_narrow')}({address}, {8 * type_.bytes}u)")
     return from_memory(type_, f"heap[u32({address} >> 2u)]")
@@ -48,13 +46,10 @@ def _read(writer: Writer, type_: ScalarType, address: str) -> str:
 def _write(writer: Writer, type_: ScalarType, address: str, value: str) -> None:
     bits = to_memory(type_, value)
     if type_.bits == 64:
-        writer.shader.views.add("heap64")
         writer.line(f"heap64[u32({address} >> 3u)] = {bits};")
     elif is_narrow(type_):
-        writer.shader.views.add("heap_atomic")
         writer.line(f"{writer.shader.helper('store_narrow')}({address}, {8 * type_.bytes}u, {bits});")
     else:
-        writer.shader.views.add("heap")
         writer.line(f"heap[u32({address} >> 2u)] = {bits};")
 
 
@@ -114,7 +109,6 @@ def _exchange(writer: Writer, type_: ScalarType, address: str, old: str, changed
     """A loop that puts `changed(current)` in place of the current value, unless another thread was there in between."""
     wide = type_.bits == 64
     view, held, shift = ("heap64_atomic", "u64", 3) if wide else ("heap_atomic", "u32", 2)
-    writer.shader.views.add(view)
     place = f"&{view}[u32({address} >> {shift}u)]"
     writer.line("loop {")
     writer.depth += 1

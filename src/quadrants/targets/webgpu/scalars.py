@@ -73,33 +73,26 @@ def narrowed(scalar: ScalarType, value: str) -> str:
     return f"(({value} << {32 - scalar.bits}u) >> {32 - scalar.bits}u)"
 
 
+_IN_MEMORY: dict[str, tuple[str, str]] = {
+    "u1": ("({} != 0u)", "select(0u, 1u, {})"),
+    "i8": ("((bitcast<i32>({}) << 24u) >> 24u)", "(bitcast<u32>({}) & 255u)"),
+    "i16": ("((bitcast<i32>({}) << 16u) >> 16u)", "(bitcast<u32>({}) & 65535u)"),
+    "i32": ("bitcast<i32>({})", "bitcast<u32>({})"),
+    "i64": ("bitcast<i64>({})", "bitcast<u64>({})"),
+    **dict.fromkeys(("u8", "u16", "u32", "u64"), ("{}", "{}")),
+    "f16": ("unpack2x16float({}).x", "(pack2x16float(vec2<f32>({}, 0.0f)) & 0xffffu)"),
+    "bf16": ("bitcast<f32>({} << 16u)", "(bitcast<u32>({}) >> 16u)"),
+    "f32": ("bitcast<f32>({})", "bitcast<u32>({})"),
+    "f64": ("bitcast<f64>({})", "bitcast<u64>({})"),
+}
+"""By type, what makes a number of its bits in memory, and what makes bits of a number."""
+
+
 def from_memory(scalar: ScalarType, bits: str) -> str:
     """A number of its bits in memory: a u64 for 64 bits, else a u32 with what does not belong to it cut off."""
-    name = scalar.name
-    if name == "u1":
-        return f"({bits} != 0u)"
-    if name == "f16":
-        return f"unpack2x16float({bits}).x"
-    if name == "bf16":
-        return f"bitcast<f32>({bits} << 16u)"
-    if name in ("u8", "u16", "u32", "u64"):
-        return bits
-    if name in ("i8", "i16"):
-        return narrowed(scalar, f"bitcast<i32>({bits})")
-    return f"bitcast<{register(scalar)}>({bits})"
+    return _IN_MEMORY[scalar.name][0].format(bits)
 
 
 def to_memory(scalar: ScalarType, value: str) -> str:
     """The bits of a number as they lie in memory."""
-    name = scalar.name
-    if name == "u1":
-        return f"select(0u, 1u, {value})"
-    if name == "f16":
-        return f"(pack2x16float(vec2<f32>({value}, 0.0f)) & 0xffffu)"
-    if name == "bf16":
-        return f"(bitcast<u32>({value}) >> 16u)"
-    if name in ("u8", "u16", "u32", "u64"):
-        return value
-    if name in ("i8", "i16"):
-        return f"(bitcast<u32>({value}) & {(1 << scalar.bits) - 1}u)"
-    return f"bitcast<{'u64' if scalar.bits == 64 else 'u32'}>({value})"
+    return _IN_MEMORY[scalar.name][1].format(value)

@@ -32,10 +32,11 @@ def record_words(words: Sequence[int], types: Sequence[str]) -> list[int]:
 
 
 def printed(words: Sequence[int], forms: dict[int, PrintFormat]) -> list[str]:
-    """The texts of consecutive records { the format's id; the values }."""
+    """The texts of consecutive records { the format's id; the values }, up to the end or to zeros: there a record found no
+    room."""
     texts: list[str] = []
     at = 0
-    while at < len(words):
+    while at < len(words) and (words[at] or words[at + 1]):
         form = forms[words[at] | words[at + 1] << 32]
         count = len(form.types)
         texts.append(form.render(record_words(words[at + 2 : at + 2 + 2 * count], form.types)))

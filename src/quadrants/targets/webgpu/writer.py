@@ -10,7 +10,7 @@ from quadrants.targets.artifact import Message, PrintFormat
 from quadrants.targets.webgpu.probe import Driver
 from quadrants.targets.webgpu.scalars import bits_of, literal, register
 
-__all__ = ["ArrayNames", "Loop", "Shader", "Writer", "scalar"]
+__all__ = ["ArrayNames", "Loop", "Shader", "Writer", "expanded_parameters", "scalar"]
 
 
 def scalar(value: Value) -> ScalarType:
@@ -39,7 +39,6 @@ class Shader:
     def __init__(self, driver: Driver) -> None:
         self.driver = driver
         self.helpers: set[str] = {"param64", "opaque_f32"}
-        self.views: set[str] = set()
         self.tables: list[str] = []
         self.symbols: dict[str, str] = {}
         self.may_fail: set[str] = set()
@@ -152,6 +151,3 @@ def expanded_parameters(position: int, type_: ArrayType) -> list[str]:
     stem = f"p{position}"
     axes = range(type_.rank)
     return [stem, *[f"{stem}_n{k}" for k in axes], *[f"{stem}_s{k}" for k in axes]]
-
-
-__all__ += ["expanded_parameters"]
