@@ -11,7 +11,8 @@ import pytest
 import quadrants as qd
 from quadrants.evidence.ptx.bindings import Bindings, Result
 from quadrants.evidence.ptx.driver import PlayedDriver, played
-from quadrants.targets.llvm.cuda import device, drivers, nvidia
+from quadrants.targets.llvm import device_launches
+from quadrants.targets.llvm.cuda import drivers, nvidia
 from quadrants.targets.llvm.cuda.nvidia import NvidiaDriver
 
 
@@ -88,7 +89,7 @@ def test_prints_are_those_of_the_records_that_fit(
     qd.init(arch=qd.cuda, log_level="error")
     tell(3)
     assert capsys.readouterr().out == "number 0 0.0\nnumber 1 0.5\nnumber 2 1.0\n"
-    monkeypatch.setattr(device, "_PRINT_BYTES", 100)
+    monkeypatch.setattr(device_launches, "_PRINT_BYTES", 100)
     qd.init(arch=qd.cuda, log_level="error")
     tell(6)
     assert capsys.readouterr().out.splitlines() == [

@@ -50,6 +50,27 @@ def test_nothing_is_copied_until_the_host_asks(device: TargetExecutor, kind: str
     assert _copies() == (before[0] + 3, before[1] + 2)
 
 
+def test_kernels_share_the_copy(device: TargetExecutor) -> None:
+    x = qd.field(qd.f32, shape=(8,))
+
+    @qd.kernel
+    def more():
+        for i in x:
+            x[i] += 1.0
+
+    @qd.kernel
+    def twice():
+        for i in x:
+            x[i] *= 2.0
+
+    before = _copies()
+    for _ in range(3):
+        more()
+        twice()
+    assert _copies() == (before[0] + 1, before[1])
+    assert (x.to_numpy() == 14).all()
+
+
 def test_views_that_others_keep(device: TargetExecutor) -> None:
     x = qd.ndarray(qd.i32, shape=(10,))
     view = x.to_numpy(copy=False)

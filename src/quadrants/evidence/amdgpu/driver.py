@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from quadrants import knobs
 from quadrants.ir.nodes import Module
-from quadrants.targets.device.interface import Device, Runnable
+from quadrants.targets.device.interface import Runnable
 from quadrants.targets.device.tasks import Task
 from quadrants.targets.llvm.amdgpu import drivers
 from quadrants.targets.llvm.amdgpu.compile import Compiled, compile_tasks
@@ -30,22 +30,19 @@ class AssemblingDriver:
     def __init__(self, processor: str) -> None:
         self.processor = processor
         self.made: list[Compiled] = []
-
-    def device(self, level: int, verify: bool) -> Device:
-        return _Device(self, level, verify)
+        self.device = _Device(self)
 
 
 class _Device:
-    def __init__(self, driver: AssemblingDriver, level: int, verify: bool) -> None:
+    def __init__(self, driver: AssemblingDriver) -> None:
         self._driver = driver
-        self._level, self._verify = level, verify
-        self._simulated = simulated(knobs.current.debug)
+        self._simulated = simulated()
         self.allocate = self._simulated.allocate
 
-    def prepare(self, module: Module, tasks: Sequence[Task]) -> Runnable:
-        made = compile_tasks(module, tasks, self._driver.processor, self._level, self._verify)
-        self._driver.made.append(made)
-        return self._simulated.prepare(module, tasks)
+    def prepare(self, module: Module, tasks: Sequence[Task], options: knobs.Options) -> Runnable:
+        level = 2 if options.opt_level else 0
+        self._driver.made.append(compile_tasks(module, tasks, self._driver.processor, level, options.verify))
+        return self._simulated.prepare(module, tasks, options)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ import numpy as np
 from quadrants.evidence.ptx.machine import Loaded, Machine
 from quadrants.evidence.ptx.memory import Piece
 from quadrants.targets.llvm.cuda import drivers
+from quadrants.targets.llvm.cuda.device import device_of
 
 __all__ = ["PlayedDriver", "played"]
 
@@ -23,6 +24,7 @@ class PlayedDriver:
         self.multiprocessors = multiprocessors
         self.machine = Machine()
         self.texts: list[str] = []
+        self.device = device_of(self, sm)
 
     def allocate(self, size: int) -> Piece:
         return self.machine.memory.allocate(size)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from quadrants import knobs
 from quadrants.blocks import busy
 from quadrants.ir import interpret
 from quadrants.ir.nodes import Module, Op
@@ -26,13 +27,13 @@ Step = interpret.Step
 class HostProgram:
     """A kernel ready to run on a device: `run` takes what the interpreter takes and gives what it gives."""
 
-    def __init__(self, module: Module, device: Device) -> None:
+    def __init__(self, module: Module, device: Device, options: knobs.Options) -> None:
         loops = parallel_loops(module)
         self.module = module
         self.tasks = [task_of(loop, f"{module.entry}.task.{k}") for k, loop in enumerate(loops)]
         self._device = device
         self._numbers = {loop: k for k, loop in enumerate(loops)}
-        self._tasks = device.prepare(module, self.tasks)
+        self._tasks = device.prepare(module, self.tasks, options)
         types = [value.type for value in module.kernel.parameters]
         self._arrays = [(k, type_) for k, type_ in enumerate(types) if type(type_) is ArrayType]
         self._written = written_parameters(module)

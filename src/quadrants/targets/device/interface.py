@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from quadrants import knobs
 from quadrants.ir.nodes import Module
 from quadrants.ir.types import ArrayType
 from quadrants.records import Record
 from quadrants.targets.device.tasks import Task
 
-__all__ = ["Device", "DeviceArray", "Memory", "Runnable"]
+__all__ = ["Device", "DeviceArray", "Memory", "Room", "Runnable"]
 
 
 class Memory(Protocol):
@@ -50,13 +51,17 @@ class Runnable(Protocol):
         ...
 
 
-class Device(Protocol):
-    """One device."""
+class Room(Protocol):
+    """What gives memory."""
 
     def allocate(self, size: int) -> Memory:
         """New memory, its content undefined. MemoryError where there is none."""
         ...
 
-    def prepare(self, module: Module, tasks: Sequence[Task]) -> Runnable:
+
+class Device(Room, Protocol):
+    """One device: all kernels that run on it get the same object, for blocks of memory stay with it."""
+
+    def prepare(self, module: Module, tasks: Sequence[Task], options: knobs.Options) -> Runnable:
         """Compiles tasks; `module` has the functions that they call."""
         ...

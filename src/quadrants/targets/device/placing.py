@@ -11,7 +11,7 @@ from quadrants.blocks import Block, holding
 from quadrants.ir.nodes import Module, walk
 from quadrants.ir.ops import OPS
 from quadrants.ir.types import ArrayType
-from quadrants.targets.device.interface import Device, DeviceArray, Memory
+from quadrants.targets.device.interface import DeviceArray, Memory, Room
 
 __all__ = ["Placement", "written_parameters"]
 
@@ -22,7 +22,7 @@ class Placement:
     so that all arrays are copied."""
 
     def __init__(
-        self, device: Device, arrays: Sequence[tuple[np.ndarray[Any, Any], ArrayType]], keeps_blocks: bool = True
+        self, device: Room, arrays: Sequence[tuple[np.ndarray[Any, Any], ArrayType]], keeps_blocks: bool = True
     ) -> None:
         self._arrays = [array for array, _ in arrays]
         self._places: list[tuple[Memory, int]] = [(_NOTHING, 0)] * len(arrays)
@@ -45,7 +45,7 @@ class Placement:
             for (array, type_), (memory, offset) in zip(arrays, self._places)
         ]
 
-    def _copied(self, device: Device, start: int, end: int, members: Sequence[int]) -> Memory:
+    def _copied(self, device: Room, start: int, end: int, members: Sequence[int]) -> Memory:
         memory = device.allocate(max(end - start, 1))
         image = np.zeros(end - start, np.uint8)
         for k in members:

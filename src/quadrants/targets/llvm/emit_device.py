@@ -22,7 +22,10 @@ from quadrants.targets.llvm.emit_functions import FrameWriter
 from quadrants.targets.llvm.emit_parallel import op_may_fail
 from quadrants.targets.llvm.writer import Loop, Unit
 
-__all__ = ["DeviceModule", "DeviceWords", "emit_tasks"]
+__all__ = ["BLOCK", "DeviceModule", "DeviceWords", "emit_tasks"]
+
+BLOCK = 256
+"""Threads of a block, at most: what kernels are made for, and launched with."""
 
 
 class DeviceWords(Record):

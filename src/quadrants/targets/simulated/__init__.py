@@ -44,7 +44,7 @@ class _Memory:
 
 
 class _Tasks:
-    """Tasks run by the interpreter, at once."""
+    """Tasks run by the interpreter, at once; `debug`: its own checks are made."""
 
     def __init__(self, module: Module, tasks: Sequence[Task], debug: bool) -> None:
         self._runs = [prepare(_module_of(task, module), debug=debug) for task in tasks]
@@ -57,14 +57,11 @@ class _Tasks:
 
 
 class _Device:
-    def __init__(self, debug: bool) -> None:
-        self._debug = debug
-
     def allocate(self, size: int) -> _Memory:
         return _Memory(size)
 
-    def prepare(self, module: Module, tasks: Sequence[Task]) -> _Tasks:
-        return _Tasks(module, tasks, self._debug)
+    def prepare(self, module: Module, tasks: Sequence[Task], options: knobs.Options) -> _Tasks:
+        return _Tasks(module, tasks, options.debug)
 
 
 def record() -> CapabilityRecord:
@@ -90,7 +87,7 @@ def facts() -> Facts:
 
 def build(module: Module, options: knobs.Options) -> HostProgram:
     """A kernel, ready to run. QuadrantsInternalError where tasks need what the record says that the device lacks."""
-    program = HostProgram(module, device(options.debug))
+    program = HostProgram(module, device(), options)
     for task in program.tasks:
         _check(task.function)
     for name, function in module.functions.items():
@@ -109,10 +106,10 @@ def _check(function: Function) -> None:
                 )
 
 
-@lru_cache(maxsize=2)
-def device(debug: bool) -> _Device:
-    """The device; `debug`: the interpreter's own checks are made."""
-    return _Device(debug)
+@lru_cache(maxsize=1)
+def device() -> _Device:
+    """The device."""
+    return _Device()
 
 
 def _module_of(task: Task, module: Module) -> Module:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from quadrants import knobs
 from quadrants.errors import QuadrantsUnsupportedError
 from quadrants.ir.nodes import Module
 from quadrants.ir.types import ArrayType, scalar_of
@@ -144,7 +145,7 @@ class WebDevice:
         found = bytes(self.device.queue.read_buffer(self.heap, start, end - start))
         return found[offset - start : offset - start + size]
 
-    def prepare(self, module: Module, tasks: Sequence[Task]) -> _Tasks:
+    def prepare(self, module: Module, tasks: Sequence[Task], options: knobs.Options) -> _Tasks:
         return _Tasks(self, module, tasks)
 
     def launch(self, compiled: _Compiled, parameters: bytes, groups: int) -> None:

@@ -67,4 +67,4 @@ def missing() -> str:
 
 def build(module: Module, options: knobs.Options) -> HostProgram:
     """A kernel, ready to run."""
-    return HostProgram(module, device())
+    return HostProgram(module, device(), options)

@@ -12,8 +12,8 @@ from functools import lru_cache
 from typing import Any
 
 from quadrants.errors import QuadrantsRuntimeError
-from quadrants.targets.device.interface import Device
-from quadrants.targets.llvm.amdgpu.device import AmdDevice
+from quadrants.targets.llvm.amdgpu.device import device_of
+from quadrants.targets.llvm.device_driver import DriverMemory, DriverModule
 
 __all__ = ["HipDriver", "missing", "processor_in"]
 
@@ -69,10 +69,7 @@ class HipDriver:
         count = ctypes.c_int()
         self._call("hipDeviceGetAttribute", ctypes.byref(count), _MULTIPROCESSOR_COUNT, 0)
         self.multiprocessors = max(count.value, 1)
-
-    def device(self, level: int, verify: bool) -> Device:
-        """The device of one kernel. ValueError for a processor that no code is made for."""
-        return AmdDevice(self, self.processor, level, verify)
+        self.device = device_of(self, self.processor)
 
     def _here(self) -> None:
         """The GPU in use is each thread's own affair."""
@@ -89,18 +86,18 @@ class HipDriver:
         wording.restype = ctypes.c_char_p
         raise QuadrantsRuntimeError(f"the GPU's driver says in {name}: {bytes(wording(code) or b'').decode()} ({code})")
 
-    def allocate(self, size: int) -> _Memory:
+    def allocate(self, size: int) -> DriverMemory:
         self._here()
         address = ctypes.c_void_p()
         self._call("hipMalloc", ctypes.byref(address), ctypes.c_size_t(size))
-        return _Memory(self, address.value or 0, size)
+        return DriverMemory(self, address.value or 0, size)
 
-    def load(self, code: bytes, /) -> _Loaded:
+    def load(self, code: bytes, /) -> DriverModule:
         """Loads a code object."""
         self._here()
         module, image = ctypes.c_void_p(), ctypes.create_string_buffer(code, len(code))
         self._call("hipModuleLoadData", ctypes.byref(module), image)
-        return _Loaded(self, module)
+        return DriverModule(self, module)
 
     def write(self, address: int, data: bytes) -> None:
         """Copies bytes to an address; behind all launches, for they are of one stream."""
@@ -146,33 +143,3 @@ class HipDriver:
         address, size = ctypes.c_void_p(), ctypes.c_size_t()
         code = self._hip.hipModuleGetGlobal(ctypes.byref(address), ctypes.byref(size), module, name.encode())
         return address.value if int(code) == 0 else None
-
-
-class _Memory:
-    """An allocation; given back when nothing refers to it."""
-
-    def __init__(self, driver: HipDriver, address: int, size: int) -> None:
-        self._driver = driver
-        self.address, self.size = address, size
-
-    def write(self, offset: int, data: bytes) -> None:
-        self._driver.write(self.address + offset, data)
-
-    def read(self, offset: int, size: int) -> bytes:
-        return self._driver.read(self.address + offset, size)
-
-    def __del__(self) -> None:
-        self._driver.release(self.address)
-
-
-class _Loaded:
-    """A code object that is loaded; it stays as long as the process."""
-
-    def __init__(self, driver: HipDriver, module: Any) -> None:
-        self._driver, self._module = driver, module
-
-    def kernel(self, name: str) -> Any:
-        return self._driver.function(self._module, name)
-
-    def variable(self, name: str) -> int | None:
-        return self._driver.variable(self._module, name)

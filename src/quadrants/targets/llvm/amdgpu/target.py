@@ -28,4 +28,4 @@ def facts() -> Facts:
 
 def build(module: Module, options: knobs.Options) -> HostProgram:
     """A kernel, ready to run on the process's GPU."""
-    return HostProgram(module, drivers.current().device(2 if options.opt_level else 0, options.verify))
+    return HostProgram(module, drivers.current().device, options)

@@ -11,12 +11,9 @@ from functools import lru_cache
 
 from quadrants.records import replace
 from quadrants.targets.llvm.device_state import STATE_FUNCTIONS, SUPPORTED
-from quadrants.targets.llvm.emit_device import DeviceWords
+from quadrants.targets.llvm.emit_device import BLOCK, DeviceWords
 
-__all__ = ["BLOCK", "CODE_OBJECT", "words_of"]
-
-BLOCK = 256
-"""Threads of a block, at most."""
+__all__ = ["CODE_OBJECT", "words_of"]
 
 CODE_OBJECT = """
 !llvm.module.flags = !{!4000000000}

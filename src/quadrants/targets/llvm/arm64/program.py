@@ -36,7 +36,7 @@ class _Memory:
         return self.content[offset : offset + size]
 
 
-class _Device:
+class _Room:
     """Memory for one run: pieces in the order in which they were asked for."""
 
     def __init__(self) -> None:
@@ -45,9 +45,6 @@ class _Device:
     def allocate(self, size: int) -> _Memory:
         self.pieces.append(_Memory(size))
         return self.pieces[-1]
-
-    def prepare(self, module: Module, tasks: Any) -> Any:
-        raise NotImplementedError("kernels go to the process whole")
 
 
 class Program:
@@ -66,9 +63,9 @@ class Program:
 
     def run(self, arguments: list[Any]) -> tuple[Any, ...]:
         """Runs the kernel once."""
-        device = _Device()
-        placement = Placement(device, [(arguments[k], type_) for k, type_, _ in self._arrays], keeps_blocks=False)
-        numbers = {id(piece): k for k, piece in enumerate(device.pieces)}
+        room = _Room()
+        placement = Placement(room, [(arguments[k], type_) for k, type_, _ in self._arrays], keeps_blocks=False)
+        numbers = {id(piece): k for k, piece in enumerate(room.pieces)}
         frame = self._filled(arguments, placement.placed)
         patches = [
             (offset, numbers[id(array.memory)], array.offset)
@@ -76,9 +73,9 @@ class Program:
             if id(array.memory) in numbers
         ]
         wanted = {id(placement.placed[at].memory) for at in self._written}
-        pieces = [(piece.content, id(piece) in wanted) for piece in device.pieces]
+        pieces = [(piece.content, id(piece) in wanted) for piece in room.pieces]
         answer = process.run(self._library, self._options.cpu_max_num_threads, frame, pieces, patches)
-        for piece, content in zip(device.pieces, answer.contents):
+        for piece, content in zip(room.pieces, answer.contents):
             piece.content = content
         placement.take_back(self._written)
         self._tell(answer)

@@ -1,6 +1,6 @@
 """NVIDIA's driver, through the package `cuda-bindings`.
 
-Written against its documentation, and run with a driver that is played (tests/cuda/test_nvidia.py): no machine with a GPU has run
+Written against its documentation, and run with a driver that is played (tests/cuda/test_launches.py): no machine with a GPU has run
 it yet. Everything goes to the context's default stream, so that launches and copies follow one another.
 """
 
@@ -12,6 +12,8 @@ from functools import lru_cache
 from typing import Any
 
 from quadrants.errors import QuadrantsRuntimeError
+from quadrants.targets.llvm.cuda.device import device_of
+from quadrants.targets.llvm.device_driver import DriverMemory, DriverModule
 
 __all__ = ["NvidiaDriver", "missing"]
 
@@ -57,7 +59,7 @@ class NvidiaDriver:
 
         self.sm = 10 * attribute("COMPUTE_CAPABILITY_MAJOR") + attribute("COMPUTE_CAPABILITY_MINOR")
         self.multiprocessors = attribute("MULTIPROCESSOR_COUNT")
-        self._here()
+        self.device = device_of(self, self.sm)
 
     def _here(self) -> None:
         """The context is each thread's own affair."""
@@ -74,13 +76,13 @@ class NvidiaDriver:
             raise QuadrantsRuntimeError(f"the GPU's driver says in {name}: {bytes(text or b'').decode()} ({int(code)})")
         return results[0] if len(results) == 1 else tuple(results)
 
-    def allocate(self, size: int) -> _Memory:
+    def allocate(self, size: int) -> DriverMemory:
         self._here()
-        return _Memory(self, int(self._call(self._cuda.cuMemAlloc, size)), size)
+        return DriverMemory(self, int(self._call(self._cuda.cuMemAlloc, size)), size)
 
-    def load(self, ptx: str) -> _Loaded:
+    def load(self, ptx: str) -> DriverModule:
         self._here()
-        return _Loaded(self, self._call(self._cuda.cuModuleLoadDataEx, ptx.encode() + b"\0", 0, [], []))
+        return DriverModule(self, self._call(self._cuda.cuModuleLoadDataEx, ptx.encode() + b"\0", 0, [], []))
 
     def write(self, address: int, data: bytes) -> None:
         """Copies bytes to an address; behind all launches, for they are of one stream."""
@@ -123,33 +125,3 @@ class NvidiaDriver:
         self._here()
         code, address, _ = self._cuda.cuModuleGetGlobal(module, name.encode())
         return int(address) if int(code) == 0 else None
-
-
-class _Memory:
-    """An allocation; given back when nothing refers to it."""
-
-    def __init__(self, driver: NvidiaDriver, address: int, size: int) -> None:
-        self._driver = driver
-        self.address, self.size = address, size
-
-    def write(self, offset: int, data: bytes) -> None:
-        self._driver.write(self.address + offset, data)
-
-    def read(self, offset: int, size: int) -> bytes:
-        return self._driver.read(self.address + offset, size)
-
-    def __del__(self) -> None:
-        self._driver.release(self.address)
-
-
-class _Loaded:
-    """A module that the driver has assembled; it stays as long as the process."""
-
-    def __init__(self, driver: NvidiaDriver, module: Any) -> None:
-        self._driver, self._module = driver, module
-
-    def kernel(self, name: str) -> Any:
-        return self._driver.function(self._module, name)
-
-    def variable(self, name: str) -> int | None:
-        return self._driver.variable(self._module, name)

@@ -8,7 +8,6 @@ from quadrants.targets.capability import IEEE, CapabilityRecord, Facts
 from quadrants.targets.device.host import HostProgram
 from quadrants.targets.llvm import optimise
 from quadrants.targets.llvm.cuda import compile, drivers
-from quadrants.targets.llvm.cuda.device import CudaDevice
 
 __all__ = ["build", "facts", "record"]
 
@@ -25,4 +24,4 @@ def facts() -> Facts:
 
 def build(module: Module, options: knobs.Options) -> HostProgram:
     """A kernel, ready to run on the process's GPU."""
-    return HostProgram(module, CudaDevice(drivers.current(), 2 if options.opt_level else 0, options.verify))
+    return HostProgram(module, drivers.current().device, options)

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from quadrants.targets.llvm.device_state import STATE_FUNCTIONS, SUPPORTED
-from quadrants.targets.llvm.emit_device import DeviceWords
+from quadrants.targets.llvm.emit_device import BLOCK, DeviceWords
 
-__all__ = ["BLOCK", "WORDS"]
-
-BLOCK = 256
-"""Threads of a block, at most."""
+__all__ = ["WORDS"]
 
 _SUPPORT = """
 declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()

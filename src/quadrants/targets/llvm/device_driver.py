@@ -1,0 +1,99 @@
+"""What a GPU's driver does for us, and what is the same in NVIDIA's and AMD's: memory that is given back, modules by name."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+__all__ = ["DriverMemory", "DriverModule", "LaunchDriver", "Loaded"]
+
+
+class Loaded(Protocol):
+    """A module in the driver's hands."""
+
+    def kernel(self, name: str) -> Any:
+        """One of its kernels."""
+        ...
+
+    def variable(self, name: str) -> int | None:
+        """The address of one of its variables, None where there is none of that name."""
+        ...
+
+
+class LaunchDriver(Protocol):
+    """What a driver does for us. Launches run in order; memory has an `address`."""
+
+    multiprocessors: int
+
+    def allocate(self, size: int) -> Any:
+        """Memory (device/interface.py), with its `address`. MemoryError where there is none."""
+        ...
+
+    def load(self, code: Any, /) -> Loaded:
+        """Makes a module ready to run: the `code` of compiled tasks."""
+        ...
+
+    def write(self, address: int, data: bytes) -> None:
+        """Copies bytes of the host to an address, behind everything launched before."""
+        ...
+
+    def launch(self, kernel: Any, blocks: int, threads: int, parameters: bytes) -> None:
+        """Launches a kernel whose one parameter are those bytes; it may return before the kernel is done."""
+        ...
+
+    def synchronise(self) -> None:
+        """Waits for everything launched before; an error where something went wrong there."""
+        ...
+
+
+class AddressDriver(Protocol):
+    """A driver that knows memory by addresses and kernels by handles."""
+
+    def write(self, address: int, data: bytes) -> None:
+        """Copies bytes to an address, behind everything launched before."""
+        ...
+
+    def read(self, address: int, size: int) -> bytes:
+        """Waits for everything launched before, and copies bytes from an address."""
+        ...
+
+    def release(self, address: int) -> None:
+        """Gives an allocation back."""
+        ...
+
+    def function(self, module: Any, name: str) -> Any:
+        """A kernel of a module."""
+        ...
+
+    def variable(self, module: Any, name: str) -> int | None:
+        """The address of a variable of a module, None where it has none of that name."""
+        ...
+
+
+class DriverMemory:
+    """An allocation; given back when nothing refers to it."""
+
+    def __init__(self, driver: AddressDriver, address: int, size: int) -> None:
+        self._driver = driver
+        self.address, self.size = address, size
+
+    def write(self, offset: int, data: bytes) -> None:
+        self._driver.write(self.address + offset, data)
+
+    def read(self, offset: int, size: int) -> bytes:
+        return self._driver.read(self.address + offset, size)
+
+    def __del__(self) -> None:
+        self._driver.release(self.address)
+
+
+class DriverModule:
+    """A module in the driver's hands; it stays as long as the process."""
+
+    def __init__(self, driver: AddressDriver, module: Any) -> None:
+        self._driver, self._module = driver, module
+
+    def kernel(self, name: str) -> Any:
+        return self._driver.function(self._module, name)
+
+    def variable(self, name: str) -> int | None:
+        return self._driver.variable(self._module, name)
