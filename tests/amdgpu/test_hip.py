@@ -115,8 +115,7 @@ def test_memory_is_written_read_and_given_back():
 @pytest.mark.skipif(bool(lld.missing()), reason=lld.missing())
 def test_a_kernel_is_linked_loaded_and_launched():
     library = Library()
-    drivers.use(hip.HipDriver(library))
-    try:
+    with drivers.using(hip.HipDriver(library)):
         qd.init(arch=qd.amdgpu)
 
         @qd.kernel
@@ -126,29 +125,35 @@ def test_a_kernel_is_linked_loaded_and_launched():
 
         values = np.arange(1000, dtype=np.float32)
         bump(values)
-    finally:
-        drivers.use(None)
-        qd.reset()
+    qd.reset()
     assert (values == np.arange(1000) + 1).all()
     ((symbol, blocks, threads),) = library.launches
     assert symbol.startswith("task0_line") and (blocks, threads) == (4, 256)
 
 
 def test_a_processor_that_no_code_is_made_for_is_named(capsys: pytest.CaptureFixture[str]):
-    drivers.use(hip.HipDriver(Library(b"gfx803")))
-    try:
+    with drivers.using(hip.HipDriver(Library(b"gfx803"))):
         qd.init(arch=qd.amdgpu)
         told = capsys.readouterr().err
         assert "falling back to Arch.x64 (amdgpu: no code is made for the GPU gfx803: only for gfx90a" in told
         with pytest.raises(QuadrantsUnsupportedError, match="gfx803"):
             target.record()
-    finally:
-        drivers.use(None)
-        qd.reset()
+    qd.reset()
 
 
 def test_without_a_driver_the_way_out_is_named(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(hip, "missing", lambda: "HIP is not on this machine")
     qd.init(arch=qd.amdgpu)
     assert "falling back to Arch.x64 (amdgpu: HIP is not on this machine)" in capsys.readouterr().err
+    qd.reset()
+
+
+def test_a_gpu_whose_memory_is_taken_is_told(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+    library = Library()
+    library.code = 2
+    monkeypatch.setattr(hip, "missing", lambda: "")
+    monkeypatch.setattr(lld, "missing", lambda: "")
+    monkeypatch.setattr(hip, "_library", lambda: library)
+    qd.init(arch=qd.amdgpu)
+    assert "falling back to Arch.x64 (amdgpu: the GPU has no memory left" in capsys.readouterr().err
     qd.reset()

@@ -49,11 +49,8 @@ class _Device:
 def assembled(processor: str) -> Iterator[AssemblingDriver]:
     """While it is open, the AMDGPU target's kernels are compiled for that processor, and run by the interpreter."""
     driver = AssemblingDriver(processor)
-    drivers.use(driver)
-    try:
+    with drivers.using(driver):
         yield driver
-    finally:
-        drivers.use(None)
 
 
 def unexplained_spills(made: Sequence[Compiled]) -> list[Usage]:

@@ -61,8 +61,5 @@ class _PlayedModule:
 def played(sm: int = 80) -> Iterator[PlayedDriver]:
     """While it is open, the CUDA target's kernels run by the interpreter."""
     driver = PlayedDriver(sm)
-    drivers.use(driver)
-    try:
+    with drivers.using(driver):
         yield driver
-    finally:
-        drivers.use(None)

@@ -4,50 +4,35 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quadrants.errors import QuadrantsRuntimeError, QuadrantsUnsupportedError
+from quadrants.targets.device.choice import Choice
 
 if TYPE_CHECKING:
     from quadrants.targets.llvm.amdgpu.device import Driver
 
-__all__ = ["current", "missing", "use"]
-
-_given: Driver | None = None
-_found: Driver | None = None
+__all__ = ["current", "missing", "use", "using"]
 
 
-def use(driver: Driver | None) -> None:
-    """From now on kernels run by that driver; None: AMD's again."""
-    global _given
-    _given = driver
+def _absent() -> str:
+    from quadrants.targets.llvm.amdgpu import hip, lld
+
+    return hip.missing() or lld.missing()
 
 
-def missing() -> str:
-    """What there is not that it takes to run on a GPU, and the way out; '' where nothing is missing."""
-    from quadrants.targets.llvm.amdgpu import compile, hip, lld
+def _make() -> Driver:
+    from quadrants.targets.llvm.amdgpu import hip
 
-    reason = "" if _given is not None or _found is not None else hip.missing() or lld.missing()
-    if reason:
-        return reason
+    return hip.HipDriver()
+
+
+def _unfit(driver: Driver) -> str:
+    from quadrants.targets.llvm.amdgpu import compile
+
     try:
-        compile.supported(_driver().processor)
-    except (QuadrantsRuntimeError, ValueError) as error:
+        compile.supported(driver.processor)
+    except ValueError as error:
         return str(error)
     return ""
 
 
-def current() -> Driver:
-    """The driver to run on; QuadrantsUnsupportedError where there is none."""
-    if _given is None and _found is None and (reason := missing()):
-        raise QuadrantsUnsupportedError(f"AMD's GPUs cannot be used: {reason}")
-    return _driver()
-
-
-def _driver() -> Driver:
-    global _found
-    if _given is not None:
-        return _given
-    if _found is None:
-        from quadrants.targets.llvm.amdgpu import hip
-
-        _found = hip.HipDriver()
-    return _found
+_choice: Choice[Driver] = Choice("AMD's GPUs", _absent, _make, _unfit)
+use, using, missing, current = _choice.use, _choice.using, _choice.missing, _choice.current
