@@ -136,7 +136,7 @@ def test_recursion_is_refused_at_its_line(driver: AssemblingDriver):
         for i in range(a.shape[0]):
             a[i] = steps(a[i])
 
-    with pytest.raises(QuadrantsUnsupportedError, match="call themselves"):
+    with pytest.raises(QuadrantsUnsupportedError, match=r"test_assembled.py:\d+:\d+: functions that call themselves"):
         run(counting, np.arange(4))
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 
-from quadrants.errors import QuadrantsUnsupportedError
 from quadrants.ir.nodes import Function, Module, walk
 from quadrants.ir.types import ArrayType, scalar_of
-from quadrants.passes.places import shown
 from quadrants.passes.structure import calls
 from quadrants.records import Record
 from quadrants.targets.artifact import Message, PrintFormat
+from quadrants.targets.device.callees import callees_first
 from quadrants.targets.device.tasks import Task
 from quadrants.targets.frame import SLOT, Frame, frame_layout
 from quadrants.targets.webgpu.emit_control import flat_loop, write_region
@@ -79,7 +78,7 @@ class _FunctionWriter(Writer):
 def emit_task(task: Task, module: Module, driver: Driver) -> EmittedTask:
     """The shader of a task, for a driver that takes floats in this way."""
     shader = Shader(driver)
-    functions = _reached(task.function, module)
+    functions = callees_first(module, [task], "on a GPU by WebGPU")
     for number, function in enumerate(functions):
         shader.symbols[function.name] = (
             f"f{number}_{''.join(c if c.isascii() and c.isalnum() else '_' for c in function.name)}"
@@ -163,31 +162,6 @@ def _function(shader: Shader, function: Function) -> list[str]:
     head = f"fn {shader.symbols[function.name]}({', '.join(parameters)}){result} {{"
     structs = [writer.struct_text()] if writer.has_struct else []
     return [*structs, head, *writer.front, *writer.lines, "}"]
-
-
-def _reached(function: Function, module: Module) -> list[Function]:
-    """The functions that a task calls, each behind those that it calls itself. Recursion is refused."""
-    found: list[Function] = []
-    open_names: set[str] = set()
-
-    def visit(caller: Function) -> None:
-        open_names.add(caller.name)
-        for op in walk(caller.body):
-            name = op.attributes.get("callee")
-            if name is None or any(known.name == name for known in found):
-                continue
-            if name in open_names:
-                raise QuadrantsUnsupportedError.at(
-                    shown(op.location),
-                    "functions that call themselves, directly or through others, cannot run on a GPU by WebGPU",
-                    hint="write the recursion as a loop, or use another target: qd.init(arch=…)",
-                )
-            visit(module.functions[name])
-            found.append(module.functions[name])
-        open_names.discard(caller.name)
-
-    visit(function)
-    return found
 
 
 def _failing(functions: list[Function], module: Module) -> set[str]:

@@ -6,12 +6,12 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from quadrants.errors import QuadrantsInternalError, QuadrantsUnsupportedError
-from quadrants.ir.nodes import Function, Module, walk
-from quadrants.passes.places import shown
+from quadrants.errors import QuadrantsInternalError
+from quadrants.ir.nodes import Module
 from quadrants.records import Record
 from quadrants.targets.artifact import Message, PrintFormat
 from quadrants.targets.capability import CapabilityRecord
+from quadrants.targets.device.callees import callees_first
 from quadrants.targets.device.tasks import Task
 from quadrants.targets.frame import Frame
 from quadrants.targets.llvm import optimise
@@ -91,8 +91,9 @@ def record_of(processor: str) -> CapabilityRecord:
 
 
 def emit(module: Module, tasks: Sequence[Task], processor: str) -> DeviceModule:
-    """The LLVM text of tasks and the functions that they call."""
-    _refuse_recursion(module, tasks)
+    """The LLVM text of tasks and the functions that they call. The stack of a thread is as large as its kernel says, and
+    nothing tells where it ends: recursion is refused."""
+    callees_first(module, tasks, "on AMD's GPUs")
     machine = machine_of(processor)
     header = f'target datalayout = "{optimise.data_layout(machine)}"\ntarget triple = "{machine.triple}"\n'
     made = emit_tasks(module, tasks, record_of(processor), header, "", words_of(PROCESSORS[processor]))
@@ -111,26 +112,3 @@ def compile_tasks(
     found = {kernel.symbol: kernel for kernel in usage(code)}
     taken = tuple([found[symbol] for symbol in made.symbols])
     return Compiled(code, made.symbols, made.frames, taken, made.messages, made.prints)
-
-
-def _refuse_recursion(module: Module, tasks: Sequence[Task]) -> None:
-    """The stack of a thread is as large as its kernel says, and nothing tells where it ends: recursion is refused."""
-    done: set[str] = set()
-
-    def visit(caller: Function, open_names: frozenset[str]) -> None:
-        for op in walk(caller.body):
-            name = op.attributes.get("callee")
-            if name is None:
-                continue
-            if name in open_names:
-                raise QuadrantsUnsupportedError.at(
-                    shown(op.location),
-                    "functions that call themselves, directly or through others, cannot run on AMD's GPUs",
-                    hint="write the recursion as a loop, or use another target: qd.init(arch=…)",
-                )
-            if name not in done:
-                visit(module.functions[name], open_names | {name})
-                done.add(name)
-
-    for task in tasks:
-        visit(task.function, frozenset())
