@@ -22,27 +22,17 @@ ENTRIES = (1.0, 3.0, 5.0, 7.0)
 
 
 @pytest.fixture(params=compile.PROCESSORS)
-def driver(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[AssemblingDriver]:
-    """The target on one processor; the LLVM texts of what is compiled are noted in `texts`."""
-    texts: list[str] = []
-    emit = compile.emit
-
-    def noted(*arguments: Any) -> Any:
-        made = emit(*arguments)
-        texts.append(made.text)
-        return made
-
-    monkeypatch.setattr(compile, "emit", noted)
+def driver(request: pytest.FixtureRequest) -> Iterator[AssemblingDriver]:
+    """The target on one processor."""
     with assembled(request.param) as found:
-        found.texts = texts  # pyright: ignore[reportAttributeAccessIssue]
         qd.init(arch=qd.amdgpu)
         yield found
         qd.reset()
 
 
-def instructions(driver: Any) -> list[str]:
+def instructions(driver: AssemblingDriver) -> list[str]:
     """The mnemonics of what was compiled last."""
-    assembly = optimise.assembly(driver.texts[-1], compile.machine_of(driver.processor), 2)
+    assembly = optimise.assembly(driver.made[-1].text, compile.machine_of(driver.processor), 2)
     return re.findall(r"^\s+([a-z]\w+)\s", assembly, re.MULTILINE)
 
 

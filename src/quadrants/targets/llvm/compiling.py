@@ -28,8 +28,9 @@ class Options(Record):
 
 def emit(module: Module, machine: optimise.Machine, capabilities: CapabilityRecord) -> EmittedModule:
     """The LLVM texts of a lowered module."""
-    header = f'target datalayout = "{optimise.data_layout(machine)}"\ntarget triple = "{machine.triple}"\n'
-    return emit_module(module, capabilities, header, f'"prefer-vector-width"="{capabilities.vector_bits}"')
+    return emit_module(
+        module, capabilities, optimise.header(machine), f'"prefer-vector-width"="{capabilities.vector_bits}"'
+    )
 
 
 def compile_module(

@@ -10,42 +10,27 @@ from __future__ import annotations
 import struct
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from quadrants import knobs
 from quadrants.ir.nodes import Module
 from quadrants.ir.types import ArrayType, ScalarType
-from quadrants.targets.artifact import Message, PrintFormat, decode_prints
-from quadrants.targets.device.failures import failed as failed_check
+from quadrants.targets.artifact import decode_prints
+from quadrants.targets.device.failures import failed
 from quadrants.targets.device.interface import DeviceArray, Memory
 from quadrants.targets.device.tasks import Task
 from quadrants.targets.frame import Frame, memory_bytes
 from quadrants.targets.llvm.device_driver import LaunchDriver
-from quadrants.targets.llvm.device_state import RECORDS, STATE, state_image
-from quadrants.targets.llvm.emit_device import BLOCK
+from quadrants.targets.llvm.device_state import STATE, State
+from quadrants.targets.llvm.emit_device import BLOCK, CompiledTasks
 
-__all__ = ["CompiledTasks", "Compiler", "LaunchDevice"]
+__all__ = ["Compiler", "LaunchDevice"]
 
 _PRINT_BYTES = 1 << 20
 _WAVES = 8
 """Blocks of a launch, at most, for each multiprocessor: each thread then takes several iterations."""
-
-
-class CompiledTasks(Protocol):
-    """A kernel's tasks, compiled: what the driver loads, their symbols, their frames, what message and print ids stand for."""
-
-    @property
-    def code(self) -> Any: ...
-    @property
-    def symbols(self) -> tuple[str, ...]: ...
-    @property
-    def frames(self) -> tuple[Frame, ...]: ...
-    @property
-    def messages(self) -> dict[int, Message]: ...
-    @property
-    def prints(self) -> dict[int, PrintFormat]: ...
 
 
 Compiler = Callable[[Module, Sequence[Task], knobs.Options], CompiledTasks]
@@ -95,7 +80,7 @@ class _Tasks:
         self._unchecked = device.unchecked
         self._ranks = ranks
         self._kernels: list[Any] = []
-        self._state: Any = None
+        self._state: State | None = None
 
     def _load(self) -> None:
         loaded = self._driver.load(self.compiled.code)
@@ -103,8 +88,7 @@ class _Tasks:
         variable = loaded.variable(STATE)
         if variable is not None and (self.compiled.messages or self.compiled.prints):
             room = _PRINT_BYTES if self.compiled.prints else 0
-            self._state = self._driver.allocate(RECORDS + room)
-            self._state.write(0, state_image(room))
+            self._state = State(self._driver.allocate, room)
             self._driver.write(variable, struct.pack("<Q", self._state.address))
 
     def launch(self, number: int, values: Sequence[Any]) -> None:
@@ -127,11 +111,9 @@ class _Tasks:
         self._unchecked.discard(self)
         if self._state is None or not self.compiled.messages:
             return
-        failed, number, count = struct.unpack_from("<ixxxxqq", self._state.read(0, 24))
-        if failed:
-            words = struct.unpack_from(f"<{count}q", self._state.read(24, 8 * count))
-            self._state.write(0, bytes(24))
-            raise failed_check(self.compiled.messages[number], words)
+        if failure := self._state.take_failure():
+            number, words = failure
+            raise failed(self.compiled.messages[number], words)
 
     def finish(self) -> None:
         self._driver.synchronise()
@@ -143,14 +125,11 @@ class _Tasks:
     def _print(self) -> None:
         if self._state is None or not self.compiled.prints:
             return
-        asked, cut, room = struct.unpack("<qqq", self._state.read(288, 24))
-        if not asked:
-            return
-        used = asked if asked <= room else cut
-        self._state.write(288, bytes(16))
-        text = "".join(decode_prints(self._state.read(RECORDS, used), self.compiled.prints))
-        if used < asked:
-            text += f"[Quadrants] {asked - used} bytes of what a kernel printed are lost: there is room for {room}\n"
+        records, lost = self._state.take_prints()
+        text = "".join(decode_prints(records, self.compiled.prints))
+        if lost:
+            room = self._state.room
+            text += f"[Quadrants] {lost} bytes of what a kernel printed are lost: there is room for {room}\n"
         sys.stdout.write(text)
 
 

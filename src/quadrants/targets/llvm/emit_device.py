@@ -8,6 +8,7 @@ What a device's instruction set says is told by `DeviceWords`; all else is the e
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from quadrants.ir.nodes import Function, Module, Op
 from quadrants.records import Record
@@ -22,7 +23,7 @@ from quadrants.targets.llvm.emit_functions import FrameWriter
 from quadrants.targets.llvm.emit_parallel import op_may_fail
 from quadrants.targets.llvm.writer import Loop, Unit
 
-__all__ = ["BLOCK", "DeviceModule", "DeviceWords", "emit_tasks"]
+__all__ = ["BLOCK", "CompiledTasks", "DeviceModule", "DeviceWords", "emit_tasks"]
 
 BLOCK = 256
 """Threads of a block, at most: what kernels are made for, and launched with."""
@@ -52,13 +53,19 @@ class DeviceWords(Record):
 
 
 class DeviceModule(Record):
-    """The LLVM text of all tasks, their symbols in order, their frames, and what message and print ids stand for."""
+    """The LLVM text (`text`) of all tasks, their symbols in order, their frames, and what message and print ids stand for."""
 
     text: str
     symbols: tuple[str, ...]
     frames: tuple[Frame, ...]
     messages: dict[int, Message]
     prints: dict[int, PrintFormat]
+
+
+class CompiledTasks(DeviceModule):
+    """Tasks with their `code`, which the driver loads."""
+
+    code: Any
 
 
 class DeviceTaskWriter(FrameWriter):
@@ -72,11 +79,11 @@ class DeviceTaskWriter(FrameWriter):
 
 
 def emit_tasks(
-    module: Module, tasks: Sequence[Task], record: CapabilityRecord, header: str, attributes: str, words: DeviceWords
+    module: Module, tasks: Sequence[Task], record: CapabilityRecord, header: str, words: DeviceWords
 ) -> DeviceModule:
     """Emits tasks and the functions of the module that they reach; stage 'lowered'."""
     groups = _reached(module, tasks)
-    program = facts(module, groups, record, attributes)
+    program = facts(module, groups, record, "")
     program.stack_space, program.constant_space = words.stack_space, words.constant_space
     program.atomic_scope, program.sum_annotations = words.atomic_scope, words.sum_annotations
     unit = Unit(program)
@@ -84,7 +91,6 @@ def emit_tasks(
     for group in groups:
         for name in group:
             program.symbols[name] = symbol = f"function{len(program.symbols)}"
-            program.attributes[name] = f"{program.attributes[name]}".strip()
             unit.defined.add(symbol)
     for group in groups:
         for name in group:

@@ -20,7 +20,7 @@ from quadrants import knobs
 from quadrants.errors import QuadrantsInternalError
 from quadrants.records import Record
 
-__all__ = ["Machine", "assembly", "compile_text", "compile_texts", "effort", "longest_function", "toolchain"]
+__all__ = ["Machine", "assembly", "compile_text", "compile_texts", "effort", "header", "longest_function", "toolchain"]
 
 # From this many lines in one function on, the optimiser's loop passes cost more than they give.
 _LARGE_FUNCTION = 5000
@@ -87,6 +87,11 @@ def data_layout(machine: Machine) -> str:
     """The data layout that texts for a machine declare."""
     with _lock:
         return str(target_machine(machine, 2).target_data)
+
+
+def header(machine: Machine) -> str:
+    """The lines that texts for a machine begin with."""
+    return f'target datalayout = "{data_layout(machine)}"\ntarget triple = "{machine.triple}"\n'
 
 
 def longest_function(text: str) -> int:
@@ -174,12 +179,13 @@ def compile_texts(texts: Sequence[str], machine: Machine, level: int, verify: bo
 
     def work(find_target: Callable[[Machine, int], Any]) -> None:
         try:
-            while waiting and not problems:
-                k = waiting.popleft()
+            while not problems:
+                try:
+                    k = waiting.popleft()
+                except IndexError:  # no text is left
+                    return
                 target = find_target(machine, _code_level(texts[k], level))
                 made[k] = _emitted(_optimised(texts[k], machine, level, verify, target), target)
-        except IndexError:  # another thread took the last one
-            pass
         except BaseException as error:  # told by the thread that waits for all
             problems.append(error)
 

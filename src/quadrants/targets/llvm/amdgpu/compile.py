@@ -8,17 +8,15 @@ from functools import lru_cache
 
 from quadrants.errors import QuadrantsInternalError
 from quadrants.ir.nodes import Module
-from quadrants.records import Record
-from quadrants.targets.artifact import Message, PrintFormat
 from quadrants.targets.capability import CapabilityRecord
 from quadrants.targets.device.callees import callees_first
 from quadrants.targets.device.tasks import Task
-from quadrants.targets.frame import Frame
 from quadrants.targets.llvm import optimise
 from quadrants.targets.llvm.amdgpu import lld
 from quadrants.targets.llvm.amdgpu.metadata import Usage, usage
 from quadrants.targets.llvm.amdgpu.words import words_of
-from quadrants.targets.llvm.emit_device import DeviceModule, emit_tasks
+from quadrants.targets.llvm.compiling import DTYPES
+from quadrants.targets.llvm.emit_device import CompiledTasks, DeviceModule, emit_tasks
 
 __all__ = ["FLOAT_ATOMICS", "PROCESSORS", "Compiled", "compile_tasks", "emit", "machine_of", "record_of", "supported"]
 
@@ -32,7 +30,6 @@ FLOAT_ATOMICS = {
     "gfx1201": frozenset(["f32"]),
 }
 """The floats whose sums are single atomic instructions that keep denormals: those of f32 on gfx90a do not, and are not used."""
-_DTYPES = frozenset(["u1", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "bf16", "f32", "f64"])
 
 _INTRINSICS = re.compile(
     r"llvm\.(?:"
@@ -48,15 +45,10 @@ _INTRINSICS = re.compile(
 """What LLVM is known to make code of for every one of the processors. Of some others it makes none, and ends the process."""
 
 
-class Compiled(Record):
-    """A code object with a kernel's tasks: their symbols, their frames, what they take, what message and print ids stand for."""
+class Compiled(CompiledTasks):
+    """Tasks with their code object, and what each takes of a GPU."""
 
-    code: bytes
-    symbols: tuple[str, ...]
-    frames: tuple[Frame, ...]
     usage: tuple[Usage, ...]
-    messages: dict[int, Message]
-    prints: dict[int, PrintFormat]
 
 
 def supported(processor: str) -> str:
@@ -79,7 +71,7 @@ def record_of(processor: str) -> CapabilityRecord:
     return CapabilityRecord(
         name="amdgpu",
         version=f"amdgpu-{VERSION}/{processor}",
-        dtypes=_DTYPES,
+        dtypes=DTYPES,
         float_atomics=FLOAT_ATOMICS[processor],
         fused_multiply_add=True,
         threads=False,
@@ -94,9 +86,8 @@ def emit(module: Module, tasks: Sequence[Task], processor: str) -> DeviceModule:
     """The LLVM text of tasks and the functions that they call. The stack of a thread is as large as its kernel says, and
     nothing tells where it ends: recursion is refused."""
     callees_first(module, tasks, "on AMD's GPUs")
-    machine = machine_of(processor)
-    header = f'target datalayout = "{optimise.data_layout(machine)}"\ntarget triple = "{machine.triple}"\n'
-    made = emit_tasks(module, tasks, record_of(processor), header, "", words_of(PROCESSORS[processor]))
+    header, words = optimise.header(machine_of(processor)), words_of(PROCESSORS[processor])
+    made = emit_tasks(module, tasks, record_of(processor), header, words)
     for name in sorted(set(re.findall(r"@(llvm\.[\w.]+)\(", made.text))):
         if not _INTRINSICS.match(name):
             raise QuadrantsInternalError(f"the intrinsic {name} is not known to be one of AMD's GPUs")
@@ -111,4 +102,4 @@ def compile_tasks(
     code = lld.link(optimise.compile_text(made.text, machine_of(processor), level, verify))
     found = {kernel.symbol: kernel for kernel in usage(code)}
     taken = tuple([found[symbol] for symbol in made.symbols])
-    return Compiled(code, made.symbols, made.frames, taken, made.messages, made.prints)
+    return Compiled(**vars(made), code=code, usage=taken)

@@ -8,9 +8,10 @@ from typing import Protocol
 from quadrants import knobs
 from quadrants.ir.nodes import Module
 from quadrants.targets.device.tasks import Task
-from quadrants.targets.llvm.cuda.compile import Compiled, compile_tasks, generation
+from quadrants.targets.llvm.cuda.compile import compile_tasks, generation
 from quadrants.targets.llvm.device_driver import LaunchDriver
 from quadrants.targets.llvm.device_launches import LaunchDevice
+from quadrants.targets.llvm.emit_device import CompiledTasks
 
 __all__ = ["Driver", "device_of"]
 
@@ -25,7 +26,7 @@ class Driver(LaunchDriver, Protocol):
 def device_of(driver: LaunchDriver, sm: int) -> LaunchDevice:
     """The device of a driver whose GPU has that number."""
 
-    def compiled(module: Module, tasks: Sequence[Task], options: knobs.Options) -> Compiled:
+    def compiled(module: Module, tasks: Sequence[Task], options: knobs.Options) -> CompiledTasks:
         return compile_tasks(module, tasks, generation(sm), 2 if options.opt_level else 0, options.verify)
 
     return LaunchDevice(driver, compiled)
