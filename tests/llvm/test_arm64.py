@@ -17,7 +17,7 @@ from quadrants.ir.types import f32, f64
 from quadrants.passes import mark_vectors
 from quadrants.passes.context import PassContext
 from quadrants.targets import table
-from quadrants.targets.llvm.arm64 import target
+from quadrants.targets.llvm.arm64 import process, target
 
 from .test_x64 import SUM
 
@@ -190,6 +190,26 @@ class TestExecuted:
         x = np.arange(20.0)
         shift(x[9::-1], x[10:])
         assert (x[:10] == np.arange(20.0)[10:][::-1] + 1).all()
+
+    def test_an_answer_that_is_cut_short_is_not_taken_for_the_next_one(
+        self, arm64: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        @qd.kernel
+        def grow(x):
+            for i in range(len(x)):
+                x[i] += 1
+
+        def without_memory(_: Any, size: int) -> bytes:
+            raise MemoryError
+
+        x = np.zeros(3, np.int64)
+        grow(x)
+        with monkeypatch.context() as patch, pytest.raises(MemoryError):
+            patch.setattr(process._Process, "_bytes", without_memory)
+            grow(x)
+        x[:] = 10
+        grow(x)
+        assert x.tolist() == [11, 11, 11]
 
     def test_a_forked_child_has_a_process_of_its_own(self, arm64: Any) -> None:
         @qd.kernel

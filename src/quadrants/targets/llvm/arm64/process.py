@@ -17,10 +17,10 @@ from collections.abc import Sequence
 
 from quadrants.errors import QuadrantsInternalError, QuadrantsRuntimeError
 from quadrants.ir import streams
-from quadrants.records import MutableRecord, fresh
+from quadrants.records import MutableRecord, Record, fresh
 from quadrants.targets.llvm.arm64.tools import tools
 
-__all__ = ["Answer", "Library", "run"]
+__all__ = ["Answer", "Job", "Library", "run"]
 
 _SOURCE = os.path.join(os.path.dirname(__file__), "process.c")
 _LOAD, _RUN = 1, 2
@@ -28,6 +28,16 @@ _DONE, _REFUSED, _PRINT, _FAIL, _RANDOM = range(5)
 
 _lock = threading.RLock()
 _process: _Process | None = None
+
+
+class Job(Record):
+    """One run of a kernel: its threads, its frame, `pieces`: contents of memory, and whether they are wanted back; `patches`:
+    (place in the frame, piece, place in the piece) of each address."""
+
+    threads: int
+    frame: bytes | bytearray
+    pieces: Sequence[tuple[bytes, bool]]
+    patches: Sequence[tuple[int, int, int]]
 
 
 class Answer(MutableRecord):
@@ -39,6 +49,10 @@ class Answer(MutableRecord):
     contents: list[bytes] = fresh(list[bytes])
     prints: bytes = b""
     failure: tuple[int, list[int]] | None = None
+
+
+class _Refused(MemoryError):
+    """The process says that it has no room. It has answered in full, and lives on."""
 
 
 class Library:
@@ -96,22 +110,15 @@ class _Process:
         self._folder.cleanup()  # it runs: its file has been read
         return self._word()
 
-    def run(
-        self,
-        entry: int,
-        threads: int,
-        frame: bytes | bytearray,
-        pieces: Sequence[tuple[bytes, bool]],
-        patches: Sequence[tuple[int, int, int]],
-    ) -> Answer:
+    def run(self, entry: int, job: Job) -> Answer:
         """Runs an entry; see `run` below."""
-        sizes = [word for content, wanted in pieces for word in (len(content), int(wanted))]
+        sizes = [word for content, wanted in job.pieces for word in (len(content), int(wanted))]
         self._send(
-            _words(_RUN, entry, threads, len(frame)),
-            frame,
-            _words(len(pieces), *sizes),
-            *[content for content, _ in pieces],
-            _words(len(patches), *[word for patch in patches for word in patch]),
+            _words(_RUN, entry, job.threads, len(job.frame)),
+            job.frame,
+            _words(len(job.pieces), *sizes),
+            *[content for content, _ in job.pieces],
+            _words(len(job.patches), *[word for patch in job.patches for word in patch]),
         )
         answer = Answer()
         while (kind := self._word()) != _DONE:
@@ -123,10 +130,10 @@ class _Process:
             elif kind == _RANDOM:
                 self._send(struct.pack("<Q", streams.next_bits()))
             else:
-                raise MemoryError(self._reason())
+                raise _Refused(self._reason())
         answer.status = self._word()
-        answer.frame = self._bytes(len(frame))
-        answer.contents = [self._bytes(len(content)) if wanted else content for content, wanted in pieces]
+        answer.frame = self._bytes(len(job.frame))
+        answer.contents = [self._bytes(len(content)) if wanted else content for content, wanted in job.pieces]
         return answer
 
     def end(self) -> None:
@@ -162,23 +169,16 @@ class _Process:
         return QuadrantsRuntimeError(f"the process that runs Arm64 code ended with {how}")
 
 
-def run(
-    library: Library,
-    threads: int,
-    frame: bytes | bytearray,
-    pieces: Sequence[tuple[bytes, bool]],
-    patches: Sequence[tuple[int, int, int]],
-) -> Answer:
-    """Runs a kernel on a frame. `pieces`: contents of memory, and whether they are wanted back; `patches`: (place in the
-    frame, piece, place in the piece) of each address. QuadrantsRuntimeError if the process ends meanwhile; then, and
-    where the run is interrupted, the next run gets a new one."""
+def run(library: Library, job: Job) -> Answer:
+    """Runs a kernel. MemoryError where the process has no room; QuadrantsRuntimeError if it ends meanwhile: then, and where
+    the run is interrupted, by a lack of memory on our side, too, the next run gets a new one."""
     global _process
     with _lock:
         if _process is None or _process.owner != os.getpid():
             _process = _Process()
         try:
-            return _process.run(library.address_in(_process), threads, frame, pieces, patches)
-        except MemoryError:
+            return _process.run(library.address_in(_process), job)
+        except _Refused:
             raise
         except BaseException:
             _process.end()

@@ -74,7 +74,7 @@ class Program:
         ]
         wanted = {id(placement.placed[at].memory) for at in self._written}
         pieces = [(piece.content, id(piece) in wanted) for piece in room.pieces]
-        answer = process.run(self._library, self._options.cpu_max_num_threads, frame, pieces, patches)
+        answer = process.run(self._library, process.Job(self._options.cpu_max_num_threads, frame, pieces, patches))
         for piece, content in zip(room.pieces, answer.contents):
             piece.content = content
         placement.take_back(self._written)
