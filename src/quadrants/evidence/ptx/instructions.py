@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from quadrants.evidence.ptx import memory_instructions
 from quadrants.evidence.ptx.parse import Instruction
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ _COMPARISONS = {
     "hi": ">",
     "hs": ">=",
 }
-_SPACES = frozenset({"global", "shared", "local", "const", "param"})
 _TYPES = frozenset({*(f"{k}{w}" for k in "bus" for w in (8, 16, 32, 64)), "f16", "f32", "f64"})
 
 
@@ -267,105 +267,6 @@ def _testp(writer: _BlockWriter, op: Instruction) -> None:
     writer.define(op.operands[0], f"test_property({a}, {op.words[1]!r})", "pred", op.operands[1:])
 
 
-# Memory.
-
-
-def _parts(text: str) -> list[str]:
-    return [part.strip() for part in text[1:-1].split(",")] if text[0] == "{" else [text]
-
-
-def _inside(text: str) -> tuple[str, int]:
-    name, _, offset = text[1:-1].partition("+")
-    return name.strip(), int(offset or 0)
-
-
-def _load(writer: _BlockWriter, op: Instruction) -> None:
-    type_ = _type(op)
-    width = int(type_[1:]) // 8
-    parts = _parts(op.operands[0])
-    name, offset = _inside(op.operands[1])
-    bytes_of = name if name in writer.parameters else ""
-    is_slot = writer.slots.types.get(name) == "bytes"
-    bits = type_ if type_[0] == "s" else f"u{type_[1:]}"
-    if bytes_of or is_slot:
-        code = f"p_{name}" if bytes_of else writer.register(name)
-        for k, part in enumerate(parts):
-            writer.define(part, f"take({code}, {offset + k * width}, {width}).view(T{bits})", bits, ["%tid.x"])
-        return
-    writer.lines.append(f"a = {writer.address(op.operands[1])}")
-    if len(parts) > 1:
-        writer.lines.append(f"M.aligned(a, {width * len(parts)})")
-    for k, part in enumerate(parts):
-        at = "a" if k == 0 else f"a + {writer.literal(str(k * width), 'b64')}"
-        writer.define(part, f"M.load({at}, {width}).view(T{bits})", bits, ["%tid.x"])
-
-
-def _store(writer: _BlockWriter, op: Instruction) -> None:
-    type_ = _type(op)
-    width = int(type_[1:]) // 8
-    parts = _parts(op.operands[1])
-    name, offset = _inside(op.operands[0])
-    values = [writer.value(part, f"b{type_[1:]}") for part in parts]
-    if name in writer.parameters or writer.slots.types.get(name) == "bytes":
-        code = f"p_{name}"
-        if name not in writer.parameters:
-            code = writer.register(name)
-            writer.defined.add(name)
-        for k, value in enumerate(values):
-            full = value if parts[k] in writer.slots.numbers else f"np.full(n, {value})"
-            writer.lines.append(f"{code} = put({code}, {offset + k * width}, {width}, {full})")
-        return
-    writer.lines.append(f"a = {writer.address(op.operands[0])}")
-    if len(parts) > 1:
-        writer.lines.append(f"M.aligned(a, {width * len(parts)})")
-    for k, value in enumerate(values):
-        at = "a" if k == 0 else f"a + {writer.literal(str(k * width), 'b64')}"
-        writer.lines.append(f"M.store({at}, {width}, {value})")
-
-
-def _atomic(writer: _BlockWriter, op: Instruction) -> None:
-    """atom, red: threads in order."""
-    words = [word for word in op.words[1:] if word not in _SPACES]
-    words = [
-        word for word in words if word not in ("relaxed", "acquire", "release", "acq_rel", "sys", "gpu", "cta", "noftz")
-    ]
-    if len(words) != 2:
-        raise writer.error(op.opcode)
-    kind, type_ = words
-    operands = op.operands if op.words[0] == "atom" else ["_", *op.operands]
-    values = [writer.value(operand, type_) for operand in operands[2:]]
-    more = ", ".join([f"np.broadcast_to({value}, n)" for value in values])
-    bits = f"b{type_[1:]}"
-    code = f"M.atomic({kind!r}, T{type_}, {writer.address(operands[1])}, {more})"
-    writer.define(operands[0], code, bits, ["%tid.x"])
-
-
-def _nothing(writer: _BlockWriter, op: Instruction) -> None:
-    """What orders memory: threads run one block of code after the other, and all memory is one."""
-
-
-# Calls.
-
-
-def _declare(writer: _BlockWriter, op: Instruction) -> None:
-    name, size = op.operands
-    writer.parameters[name] = int(size)
-    writer.lines.append(f"p_{name} = np.zeros((n, {size}), np.uint8)")
-
-
-def _call(writer: _BlockWriter, op: Instruction) -> None:
-    operands = list(op.operands)
-    results = _parts(operands.pop(0).replace("(", "{").replace(")", "}")) if operands[0][0] == "(" else []
-    name = operands.pop(0)
-    arguments = [part for part in _parts(operands[0].replace("(", "{").replace(")", "}")) if part] if operands else []
-    from quadrants.evidence.ptx.translate import SPECIALS
-
-    specials = ", ".join([writer.register(special) for special in SPECIALS])
-    passed = ", ".join([f"p_{argument}" for argument in arguments])
-    target = "".join([f"p_{result}, " for result in results]) + "= " if results else ""
-    writer.lines.append(f"{target}M.call(C[{name!r}], n, [{specials}], [{passed}])")
-
-
 # Warps.
 
 
@@ -459,18 +360,18 @@ HANDLERS: dict[str, Callable[[_BlockWriter, Instruction], None]] = {
     "rcp": _pattern("1 / {0}", "rn"),
     "copysign": _copysign,
     "testp": _testp,
-    "ld": _load,
-    "st": _store,
-    "atom": _atomic,
-    "red": _atomic,
-    "membar": _nothing,
-    "fence": _nothing,
-    "bar": _nothing,
+    "ld": memory_instructions.load,
+    "st": memory_instructions.store,
+    "atom": memory_instructions.atomic,
+    "red": memory_instructions.atomic,
+    "membar": memory_instructions.nothing,
+    "fence": memory_instructions.nothing,
+    "bar": memory_instructions.nothing,
     "shfl": _shuffle,
     "vote": _vote,
     "activemask": _active,
     "match": _match,
     "redux": _redux,
-    "declare": _declare,
-    "call": _call,
+    "declare": memory_instructions.declare,
+    "call": memory_instructions.call,
 }
