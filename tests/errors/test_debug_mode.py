@@ -138,6 +138,7 @@ def test_vectors_and_matrices() -> None:
         fails(QuadrantsBoundsError, out_of_range("m", f"{i}, {j}", (3, 2)), matrix_element, m, i, j)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("debug", [True, False])
 def test_indices_of_vectors_may_count_from_the_end(debug: bool, request: pytest.FixtureRequest) -> None:
     arch = request.node.callspec.params["_debug_mode"]

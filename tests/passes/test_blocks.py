@@ -16,6 +16,8 @@ from quadrants.ir.verify import VerificationError, verify
 from quadrants.passes import blocks
 from quadrants.passes.context import PassContext
 
+pytestmark = pytest.mark.slow
+
 _HEAD = """quadrants-ir 1
 stage kernel
 kernel @f(%x: array<f32, 1, C>, %y: array<f32, 1, C>) {parameter_names = ["x", "y"]} {

@@ -15,6 +15,8 @@ from quadrants.ir.verify import verify
 from quadrants.passes import dead_code, simplify
 from quadrants.passes.context import PassContext
 
+pytestmark = pytest.mark.slow
+
 # Type of %x and %y (T); the expression whose last value is the result, with {n} for `constant n`; what becomes of it.
 LAWS = """
 f32 | add %x, {-0.0} | %x

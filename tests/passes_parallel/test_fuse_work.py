@@ -47,6 +47,7 @@ def calls_of(length: int) -> int:
     return calls
 
 
+@pytest.mark.slow
 def test_work_grows_with_the_number_of_loops() -> None:
     assert calls_of(160) < 2.3 * calls_of(80)
 

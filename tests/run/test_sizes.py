@@ -10,6 +10,8 @@ import pytest
 
 import quadrants as qd
 
+pytestmark = pytest.mark.slow
+
 SIZES = (0, 1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 63, 64, 65, 255, 1000, 4096, 4097, 100_003)
 BIG = 300_007
 

@@ -275,6 +275,7 @@ print(hits)
 """
 
 
+@pytest.mark.slow
 def test_two_processes_share_a_folder_that_both_clean(tmp_path: Path) -> None:
     command = [sys.executable, "-c", WORKER, str(tmp_path)]
     processes = [
@@ -288,6 +289,7 @@ def test_two_processes_share_a_folder_that_both_clean(tmp_path: Path) -> None:
     assert all(path.suffix == ".entry" for path in tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_importing_it_does_without_llvm() -> None:
     program = "import sys, quadrants.runtime.cache; print('llvmlite' in sys.modules)"
     output = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
