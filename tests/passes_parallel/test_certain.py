@@ -151,8 +151,78 @@ for %i in %o1 .. %n {
     store %v, %a[%e]
   }
 }""",
+    "neighbours that swap where data say so": """
+for %i in %o1 .. %n {
+  %j = sub %i, %o1
+  %u = load %a[%j]
+  %v = load %a[%i]
+  %q = gt %u, %v
+  if %q {
+    store %v, %a[%j]
+    store %u, %a[%i]
+  }
+}""",
+    "an update where data say so of what the next one reads": """
+for %i in %o1 .. %n {
+  %j = sub %i, %o1
+  %u = load %a[%j]
+  %q = gt %u, %x
+  if %q {
+    %old = update add %u, %a[%i]
+  }
+}""",
+    "a load where data say so of what the last one stored": """
+for %i in %o1 .. %n {
+  %u = load %b[%i]
+  %q = gt %u, %x
+  %s = if %q : f32 {
+    %j = sub %i, %o1
+    %v = load %a[%j]
+    yield %v
+  } else {
+    yield %u
+  }
+  store %s, %a[%i]
+}""",
 }
 OPEN = {
+    "a flag that some iterations raise": """
+for %i in %o0 .. %n {
+  %v = load %b[%i]
+  %q = gt %v, %x
+  if %q {
+    store %x, %a[%o0]
+  }
+}""",
+    "even elements that data choose, from odd ones": """
+for %i in %o0 .. %n {
+  %t = mod %i, %o2
+  %e = eq %t, %o0
+  if %e {
+    %j = add %i, %o1
+    %v = load %a[%j]
+    %q = gt %v, %x
+    if %q {
+      store %v, %a[%i]
+    }
+  }
+}""",
+    "branches of branches that store one element": """
+for %i in %o0 .. %n {
+  %v = load %b[%i]
+  %u = load %a[%o10]
+  %q = gt %v, %x
+  %r = lt %v, %f0
+  if %q {
+    if %r {
+      store %v, %d[%o0, %o0]
+    }
+  } else {
+    if %r {
+      store %x, %d[%o0, %o0]
+    }
+  }
+}""",
     "a condition on the data": """
 for %i in %o1 .. %n {
   %u = load %b[%i]

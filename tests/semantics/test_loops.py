@@ -195,12 +195,17 @@ def insistence_on_order(a, out):
 
 @loops(args=(i32(5, 4, 3, 2, 1),), after={0: i32(1, 2, 3, 4, 5)})
 def bubble_sort(a):
-    qd.loop_config(serialize=True)  # whether swaps meet depends on values
     for i in range(len(a)):
-        qd.loop_config(serialize=True)
         for j in range(len(a) - 1):
             if a[j] > a[j + 1]:
                 a[j], a[j + 1] = a[j + 1], a[j]
+
+
+@loops(args=(np.arange(30000, 0, -1),), after={0: np.append(np.arange(29999, 0, -1), 30000)})
+def pass_over_many_neighbours(a):
+    for i in range(len(a) - 1):
+        if a[i] > a[i + 1]:
+            a[i], a[i + 1] = a[i + 1], a[i]
 
 
 # Break, return, continue, else.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from quadrants.ir.nodes import Block, Op, Value, walk
 from quadrants.ir.types import ArrayType
@@ -12,12 +13,25 @@ from quadrants.passes.memory import ARRAY_POSITION, external_pointers
 from quadrants.passes.nest import Nest, counters, highs, lows
 from quadrants.passes.structure import loop_jumps
 
-__all__ = ["Access", "Summary", "accesses_of", "by_array", "collect", "group_of", "name_of"]
+__all__ = ["Access", "Conditions", "Dims", "Summary", "accesses_of", "by_array", "collect", "group_of", "name_of"]
 
 _GROUPS = {"sub": "add"}
 
 Dims = tuple[Form | None, ...]
 Conditions = tuple[tuple[Form, bool], ...]
+
+
+class _Path(NamedTuple):
+    """On the way to an operation: the truth values that can be told, and whether there are others."""
+
+    conditions: Conditions
+    hidden: bool
+
+    def under(self, condition: Form | None, holds: bool) -> _Path:
+        return self.veiled() if condition is None else _Path((*self.conditions, (condition, holds)), self.hidden)
+
+    def veiled(self) -> _Path:
+        return _Path(self.conditions, True)
 
 
 def group_of(by: str) -> str:
@@ -36,12 +50,25 @@ class Access:
     `dims` are the indices as polynomials, None where nothing is known of one; fewer than the array's axes reach all of the
     rest. `places` are the indices as far as they can be computed at all (see `Computed`). `loops` are the loops around it
     within the loop (or function) looked at, outermost first, whose counters these may use. `conditions`: an iteration
-    makes it where these truth values are as told, None where nobody can tell. `group`: of an update. `used`: an update
-    whose old value is used. `op` is the first operation that makes it, in the function looked at, `origins` all, in the
-    functions that they are in.
+    makes it only where these truth values are as told, and does where they are unless it is `hidden`: under conditions that
+    nobody can tell. `group`: of an update. `used`: an update whose old value is used. `op` is the first operation that makes
+    it, in the function looked at, `origins` all, in the functions that they are in.
     """
 
-    __slots__ = ("array", "conditions", "dims", "group", "kind", "loops", "op", "origins", "places", "used", "wraps")
+    __slots__ = (
+        "array",
+        "conditions",
+        "dims",
+        "group",
+        "hidden",
+        "kind",
+        "loops",
+        "op",
+        "origins",
+        "places",
+        "used",
+        "wraps",
+    )
 
     def __init__(self, kind: str, array: Value, dims: Dims, places: Dims, op: Op, origin: Op) -> None:
         self.kind = kind
@@ -51,7 +78,8 @@ class Access:
         self.op = op
         self.origins = [origin]
         self.loops: tuple[Op, ...] = ()
-        self.conditions: Conditions | None = None
+        self.conditions: Conditions = ()
+        self.hidden = True
         self.group = ""
         self.used = False
         self.wraps = False
@@ -67,10 +95,10 @@ class Access:
     @property
     def certain(self) -> bool:
         """Whether every iteration makes it."""
-        return self.conditions == ()
+        return not self.hidden and not self.conditions
 
     def key(self) -> tuple[object, ...]:
-        return (*self.element_key(), self.conditions)
+        return (*self.element_key(), self.conditions, self.hidden)
 
     def element_key(self) -> tuple[object, ...]:
         """Equal for accesses of one kind to the same elements, whatever the conditions."""
@@ -109,7 +137,7 @@ def collect(
     """The accesses that a block makes to arrays that `is_shared`, equal ones once. Indices may use the variables that
     `is_known`, and the counters of loops within the block whose bounds do; conditions the ones of them that `decides`."""
     collector = _Collector(nest, forms, summary_of, is_known, is_shared, decides)
-    collector.block(block, (), ())
+    collector.block(block, (), _Path((), False))
     return list(collector.found.values())
 
 
@@ -166,46 +194,42 @@ class _Collector:
         self._known: dict[Value, bool] = {}
         self._jumps: dict[Block, list[Op]] = {}
 
-    def block(self, block: Block, loops: tuple[Op, ...], conditions: Conditions | None) -> None:
+    def block(self, block: Block, loops: tuple[Op, ...], path: _Path) -> None:
         for op in block.ops:
             kind = op.kind
             if kind in ARRAY_POSITION:
-                self._access(op, loops, conditions)
+                self._access(op, loops, path)
             elif kind == "call":
-                self._call(op, loops, conditions)
+                self._call(op, loops, path)
             elif kind == "external":
-                self._external(op, loops, conditions)
+                self._external(op, loops, path)
             elif kind == "for":
                 self._bounds(op)
-                self.block(op.regions[0], (*loops, op), conditions)
-                conditions = None if _returns(op) else conditions
+                self.block(op.regions[0], (*loops, op), path)
+                path = path.veiled() if _returns(op) else path
             elif kind == "while":
                 for region in op.regions:
-                    self.block(region, loops, conditions)
-                conditions = None if _returns(op) else conditions
+                    self.block(region, loops, path)
+                path = path.veiled() if _returns(op) else path
             elif op.regions:
-                conditions = self._branch(op, loops, conditions)
+                path = self._branch(op, loops, path)
 
-    def _branch(self, op: Op, loops: tuple[Op, ...], conditions: Conditions | None) -> Conditions | None:
-        """Collects from an `if`; gives the conditions for what follows it."""
-        condition = self._condition(op) if conditions is not None else None
-        if (
-            conditions is not None
-            and condition is None
-            and all(region.ops[-1].kind == "yield" for region in op.regions)
-        ):
-            self._either(op, loops, conditions)
+    def _branch(self, op: Op, loops: tuple[Op, ...], path: _Path) -> _Path:
+        """Collects from an `if`; gives the path to what follows it."""
+        condition = self._condition(op)
+        if not path.hidden and condition is None and all(region.ops[-1].kind == "yield" for region in op.regions):
+            self._either(op, loops, path)
         else:
             for region, holds in zip(op.regions, (True, False)):
-                self.block(region, loops, _and(conditions, condition, holds))
+                self.block(region, loops, path.under(condition, holds))
         jumps = [self._jumps_in(region) for region in op.regions]
         if not any(jumps):
-            return conditions
+            return path
         for leaving, staying, holds in ((0, 1, False), (1, 0, True)):
             end = op.regions[leaving].ops[-1]
             if end.kind == "continue" and jumps[leaving] == [end] and not jumps[staying]:
-                return _and(conditions, condition, holds)
-        return None
+                return path.under(condition, holds)
+        return path.veiled()
 
     def _jumps_in(self, block: Block) -> list[Op]:
         """What `loop_jumps` gives, without looking into a branch once for each `if` around it."""
@@ -222,19 +246,21 @@ class _Collector:
                 found.append(block.ops[-1])
         return found
 
-    def _either(self, op: Op, loops: tuple[Op, ...], conditions: Conditions) -> None:
+    def _either(self, op: Op, loops: tuple[Op, ...], path: _Path) -> None:
         """Collects from an `if` whose condition nobody can tell: what both branches do is done in any case."""
         before = self.found
         branches: list[dict[object, Access]] = []
         for region in op.regions:
             self.found = {}
-            self.block(region, loops, None)
+            self.block(region, loops, path)
             branches.append(self.found)
         self.found = before
-        both = {found.element_key() for found in branches[0].values()}
-        both &= {found.element_key() for found in branches[1].values()}
+        sure = [
+            {found.element_key() for found in branch.values() if (found.conditions, found.hidden) == path}
+            for branch in branches
+        ]
         for access in (*branches[0].values(), *branches[1].values()):
-            access.conditions = conditions if access.element_key() in both else None
+            access.hidden = access.hidden or access.element_key() not in sure[0] & sure[1]
             self._note(access)
 
     def _condition(self, op: Op) -> Form | None:
@@ -263,7 +289,7 @@ class _Collector:
     def computable(self, form: Form) -> bool:
         return all(leaf in self._counted or self.is_known(leaf) for leaf in self.computed.leaves_of(form))
 
-    def _access(self, op: Op, loops: tuple[Op, ...], conditions: Conditions | None) -> None:
+    def _access(self, op: Op, loops: tuple[Op, ...], path: _Path) -> None:
         position = ARRAY_POSITION[op.kind]
         array = op.operands[position]
         if not self.is_shared(array):
@@ -282,7 +308,7 @@ class _Collector:
             access.used = any(self.nest.users.get(result) for result in op.results)
         elif op.kind == "compare_exchange":
             access.used = True
-        self._add(access, loops, conditions)
+        self._add(access, loops, path)
 
     def _wrapped(self, array: Value, axis: int, index: Form) -> Form:
         """An index with a constant that counts from the end made one that counts from the start."""
@@ -296,9 +322,9 @@ class _Collector:
             return dims, dims
         return dims, tuple([form if form is not None and self.computable(form) else None for form in indices])
 
-    def _add(self, access: Access, loops: tuple[Op, ...], conditions: Conditions | None) -> None:
-        access.conditions = conditions
-        forms = [form for form in access.places if form is not None] + [form for form, _ in conditions or ()]
+    def _add(self, access: Access, loops: tuple[Op, ...], path: _Path) -> None:
+        access.conditions, access.hidden = path
+        forms = [form for form in access.places if form is not None] + [form for form, _ in path.conditions]
         leaves = {leaf for form in forms for leaf in self.computed.leaves_of(form)}
         last = max([depth for depth, loop in enumerate(loops) if not leaves.isdisjoint(counters(loop))], default=-1)
         access.loops = tuple([loop for loop in loops[: last + 1] if self._counted.issuperset(counters(loop))])
@@ -309,7 +335,7 @@ class _Collector:
         if existing is not access:
             existing.origins.extend(access.origins)
 
-    def _call(self, op: Op, loops: tuple[Op, ...], conditions: Conditions | None) -> None:
+    def _call(self, op: Op, loops: tuple[Op, ...], path: _Path) -> None:
         summary = self.summary_of(op.attribute("callee"))
         instance = _Instance(op, summary, self.forms)
         for entry in summary.accesses:
@@ -321,16 +347,16 @@ class _Collector:
             access = Access(entry.kind, array, *dims, op, op)
             access.origins = list(entry.origins)
             access.group, access.used, access.wraps = entry.group, entry.used, entry.wraps
-            self._add(access, (*loops, *own), conditions if entry.certain else None)
+            self._add(access, (*loops, *own), path if entry.certain else path.veiled())
 
-    def _external(self, op: Op, loops: tuple[Op, ...], conditions: Conditions | None) -> None:
+    def _external(self, op: Op, loops: tuple[Op, ...], path: _Path) -> None:
         """Nobody knows which elements a function of C reaches through a pointer."""
         for array, reads, writes in external_pointers(op):
             assert type(array.type) is ArrayType
             nowhere: Dims = (None,) * array.type.rank
             if self.is_shared(array):
                 for kind in ["load"] * reads + ["store"] * writes:
-                    self._add(Access(kind, array, nowhere, nowhere, op, op), loops, None)
+                    self._add(Access(kind, array, nowhere, nowhere, op, op), loops, path.veiled())
 
     def _loop_of(self, loop: Op, instance: _Instance) -> Op:
         """A loop of a callee as if it stood in place of the call."""
@@ -387,10 +413,6 @@ class _Instance:
             assert type(op) is Op
             return self.forms.size(self.call.operands[positions[op.operands[0]]], op.attribute("axis"))
         return None
-
-
-def _and(conditions: Conditions | None, condition: Form | None, holds: bool) -> Conditions | None:
-    return None if conditions is None or condition is None else (*conditions, (condition, holds))
 
 
 def _is_outer_counter(leaf: Value, loop: Op, nest: Nest) -> bool:

@@ -67,11 +67,13 @@ def relation(first: Access, second: Access, space: Space, strict: bool = False) 
     """How two accesses to one array, in different iterations of a loop, depend on one another; `strict`: the loop runs in
     order in meaning, and only independence is asked for: what is CERTAIN may be UNDECIDED.
 
-    Law: what updates tell of the elements before them, and which exchange is the last one, shows the order."""
+    Laws: what updates tell of the elements before them, and which exchange is the last one, shows the order. What data
+    decide is certain where one of the two happens in any case: only if both are hidden may it be meant that they never meet
+    (colours, masks)."""
     shows_order = strict and (first.used or second.used or first.group == "exchange")
     if (commute(first, second) and not shows_order) or independent(first, second, space):
         return FINE
-    if strict or first.used or second.used:
+    if strict or first.used or second.used or (first.hidden and second.hidden):
         return UNDECIDED
     return CERTAIN if surely_meet(first, second, space.loop, space.forms, space.effort) else UNDECIDED
 

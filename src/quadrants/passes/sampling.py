@@ -35,7 +35,7 @@ class Effort:
 
 def surely_meet(first: Access, second: Access, loop: Op, forms: Forms, effort: Effort) -> bool:
     """Whether two accesses reach a common element in different iterations of a loop, for every choice of sizes, in some
-    iteration of the loops around it."""
+    iteration of the loops around it; conditions that nobody can tell are taken to hold."""
     question = (_facts(first), _facts(second))
     answer = effort.answers.get(question)
     if answer is None:
@@ -49,7 +49,7 @@ def _facts(access: Access) -> Hashable:
 
 
 def _surely_meet(first: Access, second: Access, loop: Op, forms: Forms, effort: Effort) -> bool:
-    if None in first.places or None in second.places or first.conditions is None or second.conditions is None:
+    if None in first.places or None in second.places:
         return False
     computed = Computed(forms)
     sides = sorted([_Side(access, loop, computed) for access in (first, second)], key=_tried_first)
@@ -112,7 +112,7 @@ class _Side:
             computed.forms.size(access.array, axis) if access.wraps and not computed.forms.at_least(place, 0) else None
             for axis, place in enumerate(self.places)
         ]
-        self.conditions: Conditions = access.conditions or ()
+        self.conditions: Conditions = access.conditions
         self.nonlinear = not all(self._is_linear(monomial) for place in self.places for monomial in place.terms)
 
     def _is_linear(self, monomial: Sequence[Value]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from quadrants.ir.nodes import Function, Module, Op, Value
 from quadrants.ir.types import ArrayType
-from quadrants.passes.accesses import Access, Summary, collect
+from quadrants.passes.accesses import Access, Dims, Summary, collect
 from quadrants.passes.affine import Forms
 from quadrants.passes.nest import Nest
 
@@ -68,5 +68,7 @@ def _anything(function: Function) -> Summary:
     for parameter in function.parameters:
         if type(parameter.type) is ArrayType:
             nothing = Op("yield")
-            accesses += [Access(kind, parameter, (), (), nothing, nothing) for kind in ("load", "store", "update")]
+            nowhere: Dims = (None,) * parameter.type.rank
+            kinds = ("load", "store", "update")
+            accesses += [Access(kind, parameter, nowhere, nowhere, nothing, nothing) for kind in kinds]
     return Summary(function.parameters, accesses, Forms(Nest(function)))
