@@ -15,6 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from quadrants.evidence import emulation
+from quadrants.targets import table
+
 from .conftest import ARCHITECTURE, ROOT, Block, blocks, section
 
 pytestmark = pytest.mark.slow
@@ -166,6 +169,61 @@ assert "| `heaviside` | floats | pure |" in document()
 print("done")
 """
 
+ON_EVERY_TARGET = """
+import numpy as np
+from quadrants import compiler, knobs
+from quadrants.evidence.emulation import emulation
+from quadrants.frontend.arguments import describe_argument
+from quadrants.ir.text import parse_module
+from quadrants.ir.types import f32, i64
+from quadrants.passes.context import PassContext
+from quadrants.program import Program
+from quadrants.targets import table
+from quadrants.targets.frame import frame_layout
+
+TEXT = '''quadrants-ir 1
+stage kernel
+kernel @step(%x: array<f32, 1, C>, %y: f32) {
+  %zero = constant 0 : i64
+  %n = dim %x, 0 : i64
+  for %i in %zero .. %n {
+    %v = load %x[%i] : f32
+    %w = heaviside %v, %y : f32
+    store %w, %x[%i]
+  }
+  return
+}
+'''
+given = np.array([-1.5, 0.0, -0.0, 7.0, np.nan, np.inf, -np.inf] * 9, np.float32)
+expected = np.heaviside(given, np.float32(0.25))
+
+def run(target):
+    options = knobs.Options()
+    module = parse_module(TEXT)
+    frame = frame_layout(module.kernel)
+    compiler.lower(module, PassContext(options, target.record()))
+    built = target.build(module, options)
+    arguments = [given.copy(), np.float32(0.25)]
+    if hasattr(built, "run"):
+        built.run(arguments)
+    else:
+        program = Program("step", frame, ("sequence", [], False), [], [], set(), [], {}, {}, False)
+        program.load(built.objects, built.entry, built.externals)
+        leaves = [describe_argument(name, value, None, i64, f32) for name, value in zip("xy", arguments)]
+        program.run(list(zip(leaves, arguments)))
+    return arguments[0]
+
+for arch in table.TARGETS:
+    with emulation(arch, always=True) as driver:
+        if table.missing(arch):
+            continue
+        found = run(table.find(arch))
+    assert np.array_equal(found, expected, equal_nan=True), (arch, found)
+    if arch is knobs.Arch.amdgpu:
+        assert driver.made, "no code was made"
+    print(arch.name)
+"""
+
 HEAVISIDE_KERNEL = """
 import numpy as np, quadrants as qd
 
@@ -189,6 +247,8 @@ def test_an_operation_is_two_files(operation: Copy) -> None:
     operation.follow(1, 2)
     assert operation.touched == {"src/quadrants/ir/evaluate.py", "src/quadrants/ir/ops.py"}
     assert operation.program(OPERATION) == "done\n"
+    here = [arch.name for arch in table.TARGETS if not emulation.missing(arch)]
+    assert operation.program(ON_EVERY_TARGET).split() == here
     operation.run("-m", "quadrants.ir.document", "docs/ops.md")
     manual = (operation.root / "docs/ops.md").read_text()
     assert set(manual.splitlines()) - set((ROOT / "docs/ops.md").read_text().splitlines()) == {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import nullcontext
 
 import pytest
 from hypothesis import given, settings
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 import quadrants as qd
 from quadrants import knobs
 from quadrants.evidence.conformance import elementwise
-from quadrants.evidence.ptx.driver import played
+from quadrants.evidence.emulation import emulation
 from quadrants.ir.ops import OPS
 from quadrants.ir.types import ScalarType, bf16, scalar_types
 from quadrants.targets import table
@@ -27,9 +26,9 @@ CASES = [(name, scalar) for name, scalar in elementwise.OPERATIONS if scalar is 
 @pytest.fixture(scope="module", params=("reference", "x64", "vulkan", "cuda"))
 def arch(request: pytest.FixtureRequest) -> Iterator[str]:
     """A target, initialised once for all operations."""
-    with played() if request.param == "cuda" else nullcontext():
-        reason = table.missing(knobs.arch_by_name(request.param))
-        if reason:
+    wanted = knobs.arch_by_name(request.param)
+    with emulation(wanted):
+        if reason := table.missing(wanted):
             pytest.skip(reason)
         qd.init(arch=request.param, default_ip=qd.i64, default_fp=qd.f64)
         yield request.param

@@ -63,7 +63,7 @@ def test_pure_functions_are_called_once(executor: TargetExecutor) -> None:
     x, y = np.arange(5.0), np.zeros(5)
     f(x, y, 4.0)
     assert np.allclose(y, 2 * LIBM.lgamma(4.0) + x)
-    if executor.options["opt_level"]:
+    if executor.optimises:
         assert str(f.ir()).count("external_pure") == 1
 
 

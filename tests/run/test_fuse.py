@@ -10,6 +10,8 @@ import pytest
 import quadrants as qd
 from quadrants.evidence.programs import TargetExecutor
 
+from .conftest import DEVICES
+
 pytestmark = pytest.mark.slow
 
 
@@ -26,9 +28,9 @@ def tasks(kernel: Any) -> int:
 
 def has_tasks(executor: TargetExecutor, kernel: Any, fused: int, apart: int) -> bool:
     """Whether a kernel has that many tasks; where the host launches them, parts in order are tasks, too."""
-    if executor.arch in ("simulated", "vulkan", "cuda", "amdgpu"):
+    if executor.arch in DEVICES:
         return tasks(kernel) >= fused
-    return tasks(kernel) == (fused if executor.name.endswith("O1") else apart)
+    return tasks(kernel) == (fused if executor.optimises else apart)
 
 
 def test_a_chain_of_elements(executor: TargetExecutor) -> None:
@@ -45,7 +47,7 @@ def test_a_chain_of_elements(executor: TargetExecutor) -> None:
             total += y[i]
         return total
 
-    for size in (0, 1, 37, 100_000 if "x64" in executor.name else 50):
+    for size in (0, 1, 37, 100_000 if "x64" == executor.arch else 50):
         x = np.random.default_rng(1).random(size)
         t, y = np.zeros(size), np.zeros(size)
         total = chain(x, t, y)

@@ -155,3 +155,19 @@ def test_long_computations_on_elements_that_are_apart_run_in_lanes() -> None:
     kernel = qd.kernel(moved)
     kernel(m, out)
     assert "no lanes: a straight line" in kernel.report()
+
+
+@pytest.mark.parametrize("lanes", [1, 8, 16])
+def test_lanes_that_are_asked_for_are_in_the_code(lanes: int) -> None:
+    qd.init(arch="x64", lanes=lanes)
+
+    @qd.kernel
+    def halved(x):
+        for i in range(len(x)):
+            x[i] *= 0.5
+
+    x = np.ones(COUNT)
+    halved(x)
+    assert (x == 0.5).all()
+    assert f"lanes = {lanes}," in str(halved.ir())
+    assert ("lanes<" in str(halved.ir())) == (lanes > 1)

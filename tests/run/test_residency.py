@@ -13,6 +13,10 @@ from quadrants.blocks import Traffic
 from quadrants.evidence.programs import TargetExecutor
 from quadrants.targets import table
 
+from .conftest import ON_DEVICES
+
+pytestmark = [pytest.mark.slow, pytest.mark.parametrize("executor", ON_DEVICES, indirect=True)]
+
 
 def _copies() -> tuple[int, int]:
     return Traffic.to_device, Traffic.to_host
@@ -21,8 +25,7 @@ def _copies() -> tuple[int, int]:
 @pytest.fixture
 def device(executor: TargetExecutor) -> TargetExecutor:
     qd.init(arch=executor.arch, offline_cache=False, **executor.options)
-    if not table.find(qd.cfg.arch).record().launches:
-        pytest.skip("no device has memory of its own here")
+    assert table.find(qd.cfg.arch).record().launches
     return executor
 
 

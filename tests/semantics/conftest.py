@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 import quadrants as qd
+from quadrants.evidence.emulation import emulation
 from quadrants.evidence.programs import EXECUTORS, Executor, TargetExecutor
-from quadrants.evidence.ptx.driver import played
+from quadrants.knobs import Arch
 
 PARAMETERS = [*sorted(EXECUTORS), pytest.param("cuda", marks=pytest.mark.slow)]
 
@@ -17,7 +18,7 @@ PARAMETERS = [*sorted(EXECUTORS), pytest.param("cuda", marks=pytest.mark.slow)]
 def executor(request: pytest.FixtureRequest) -> Iterator[Executor]:
     """One way to run a program; CUDA's code is executed by our interpreter of PTX."""
     if request.param == "cuda":
-        with played():
+        with emulation(Arch.cuda, always=True):
             yield TargetExecutor("cuda", "cuda")
     else:
         yield EXECUTORS[request.param]

@@ -4,29 +4,20 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterable
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
 
 import quadrants
 from quadrants.errors import QuadrantsUnsupportedError
+from quadrants.evidence.emulation import emulation
 from quadrants.ir.types import scalar_types
 from quadrants.knobs import Arch
 from quadrants.targets import table
 
-__all__ = ["FORMAT", "describe", "emulation", "made_with", "report", "table_text"]
+__all__ = ["FORMAT", "describe", "made_with", "report", "table_text"]
 
 FORMAT = "quadrants-targets 1"
-
-
-def emulation(arch: Arch) -> AbstractContextManager[Any]:
-    """Where a target's hardware is played by software of ours, and is not here: it is, while the context is open."""
-    if arch is Arch.cuda and table.missing(arch):
-        from quadrants.evidence.ptx.driver import played
-
-        return played()
-    return nullcontext()
 
 
 def made_with() -> dict[str, str]:

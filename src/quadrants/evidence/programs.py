@@ -165,6 +165,11 @@ class TargetExecutor(Executor):
         self.arch = arch
         self.options = options
 
+    @property
+    def optimises(self) -> bool:
+        """Whether all passes run, not only those that meaning requires."""
+        return bool(self.options.get("opt_level", 1))
+
     def run(self, item: Program) -> Outcome:
         """The function as a kernel."""
         import quadrants as qd

@@ -6,13 +6,12 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from quadrants.evidence import capabilities
+from quadrants.evidence import capabilities, emulation
 from quadrants.evidence.conformance import record
 from quadrants.evidence.conformance.parts import tests_folder
 from quadrants.evidence.conformance.suite import suite_outcomes
 from quadrants.evidence.conformance.worker import Outcome, outcomes
 from quadrants.knobs import Arch
-from quadrants.targets import table
 
 __all__ = ["PARTS", "conform"]
 
@@ -24,8 +23,7 @@ def conform(arch: Arch, out: Path, parts: Iterable[str], programs: int, every: i
     failed, 1 if something did, 2 if the target cannot be run here or a part is unknown."""
     chosen = list(parts) or [part for part in PARTS if part != "tests" or every == 1]
     unknown = [part for part in chosen if part not in PARTS]
-    with capabilities.emulation(arch):
-        reason = f"there is no part {unknown[0]}: {', '.join(PARTS)}" if unknown else table.missing(arch)
+    reason = f"there is no part {unknown[0]}: {', '.join(PARTS)}" if unknown else emulation.missing(arch)
     if reason:
         print(f"{arch.name}: {reason}", file=sys.stderr)
         return 2

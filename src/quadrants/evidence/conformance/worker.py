@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 from quadrants import knobs
 from quadrants.errors import QuadrantsUnsupportedError
-from quadrants.evidence.capabilities import emulation
 from quadrants.evidence.conformance.parts import CASES, Case
+from quadrants.evidence.emulation import emulation
 from quadrants.evidence.fuzz.campaign import time_limit
 from quadrants.records import Record
 
