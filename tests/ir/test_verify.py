@@ -236,7 +236,7 @@ def test_laws_of_functions() -> None:
     with pytest.raises(VerificationError, match="1 parameter names for 2"):
         verify(module)
     module = module_of("", head="%s: array<f32, 1, 3, L>")
-    with pytest.raises(VerificationError, match="is a slot"):
+    with pytest.raises(VerificationError, match="is memory of threads"):
         verify(module)
     module = module_of("")
     module.kernel.attributes["kind"] = "task"

@@ -135,7 +135,7 @@ BODIES = {
     """,
     "memory of each thread's own": """
     %own = slot {type = matrix<f32, 2x3>} : array<f32, 2, 2, 3, L>
-    %shared = shared {type = matrix<f32, 8>} : array<f32, 1, 8, L>
+    %shared = shared {type = matrix<f32, 8>} : array<f32, 1, 8, B>
     store %v, %own[%one, %one]
     store %v, %shared[%t]
     barrier

@@ -45,6 +45,7 @@ _OPERANDS = {
     rules.compare_exchange: "two integers, an array, i64 indices",
     rules.dim: "an array",
     rules.slot: "none",
+    rules.shared: "none",
     rules.temporary: "u1, i64 sizes",
     rules.release: "a temporary array",
     rules.tally: "none",

@@ -26,11 +26,11 @@ from quadrants.ir.external import call as call_external
 from quadrants.ir.external import pointee
 from quadrants.ir.formatting import format_message, format_print
 from quadrants.ir.interpret_lanes import interleaving, lane_access
-from quadrants.ir.interpret_threads import THREAD_STEPS, block_loop, is_within_block
+from quadrants.ir.interpret_threads import THREAD_STEPS, block_loop, is_block_loop, threads_loop
 from quadrants.ir.nodes import Block, Function, Module, Op, Value
 from quadrants.ir.ops import OPS, Row
 from quadrants.ir.races import RaceFinder
-from quadrants.ir.threads import uses_threads
+from quadrants.ir.threads import is_threads_loop
 from quadrants.ir.types import ArrayType, MatrixType, ScalarType, Type, scalar_of, shape_of
 from quadrants.recursion import deep_recursion
 
@@ -344,7 +344,8 @@ def _write(array: np.ndarray, indices: tuple[int, ...], value: Any) -> None:
 def _watched(program: _Program, op: Op, position: int) -> Callable[[Environment], tuple[np.ndarray, tuple[int, ...]]]:
     """`_locator`, with each access noted where races are looked for."""
     locate, races, array_value = _locator(op, position), program.races, op.operands[position]
-    if races is None or array_value.type.is_slot:
+    type_ = array_value.type
+    if races is None or (type(type_) is ArrayType and not type_.has_descriptor):
         return locate
     stored = op.operands[0] if op.kind == "store" else None
 
@@ -479,11 +480,10 @@ def _temporary(program: _Program, op: Op) -> Step:
 def _for(program: _Program, op: Op) -> Step:
     if op.attribute("parallel") and op.results:
         return _reducing_for(program, op)
-    if program.module.stage == "kernel" and _is_block_loop(program, op):
-        program.in_block = True
-        run_blocks = block_loop(program, op)
-        program.in_block = False
-        return run_blocks
+    if is_threads_loop(op):
+        return threads_loop(program, op)
+    if is_block_loop(program, op):
+        return block_loop(program, op)
     rank = op.attribute("rank")
     lows, highs, inits = op.operands[:rank], op.operands[rank : 2 * rank], op.operands[2 * rank :]
     arguments, results = op.regions[0].arguments, op.results
@@ -507,11 +507,6 @@ def _for(program: _Program, op: Op) -> Step:
         return None
 
     return run
-
-
-def _is_block_loop(program: _Program, op: Op) -> bool:
-    outermost = not program.in_block and not is_within_block()
-    return outermost and uses_threads(op.regions[0], program.module)
 
 
 FOR = _for

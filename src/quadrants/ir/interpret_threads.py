@@ -1,4 +1,4 @@
-"""Block loops, as the interpreter runs them: the threads of a block in turn, each up to the next meeting.
+"""Block loops and threads loops, as the interpreter runs them: the threads of a block in turn, each up to the next meeting.
 
 Each is a thread of Python's of which one runs at a time. Where only some members of a subgroup come to a meeting, these
 meet; a meeting of the block that others have not come to, or never will, fails.
@@ -18,11 +18,11 @@ import numpy as np
 from quadrants.errors import QuadrantsAssertionError
 from quadrants.ir import evaluate as ev
 from quadrants.ir.nodes import Op, Value, walk
-from quadrants.ir.threads import MEETINGS, block_size, is_of_block, neutral
+from quadrants.ir.threads import MEETINGS, block_size, is_of_block, neutral, threads_loop_of, uses_threads
 from quadrants.ir.types import scalar_of
 from quadrants.recursion import deep_recursion
 
-__all__ = ["THREAD_STEPS", "block_loop", "is_within_block"]
+__all__ = ["THREAD_STEPS", "block_loop", "is_block_loop", "threads_loop"]
 
 Environment = dict[Value, Any]
 _current = threading.local()
@@ -118,8 +118,11 @@ def _live(member: _Member, task: Callable[[], None]) -> None:
     member.team.turn.release()
 
 
-def is_within_block() -> bool:
-    return getattr(_current, "member", None) is not None
+def is_block_loop(program: Any, op: Op) -> bool:
+    """Whether a `for` is a block loop as users write them: the outermost one around operations on threads."""
+    if program.module.stage != "kernel" or program.in_block or getattr(_current, "member", None) is not None:
+        return False
+    return threads_loop_of(op) is None and uses_threads(op.regions[0], program.module)
 
 
 def block_loop(program: Any, op: Op) -> Callable[[Environment], None]:
@@ -127,10 +130,7 @@ def block_loop(program: Any, op: Op) -> Callable[[Environment], None]:
     rank, size = op.attribute("rank"), block_size(op)
     lows, highs = op.operands[:rank], op.operands[rank : 2 * rank]
     arguments = op.regions[0].arguments
-    run_body = program.block(op.regions[0])
-    functions = program.module.functions.values()
-    everything = itertools.chain.from_iterable(walk(function.body) for function in functions)
-    order = {inner: number for number, inner in enumerate(everything) if inner.kind in MEETINGS}
+    run_body, order = _body(program, op), _order(program)
 
     def run(env: Environment) -> None:
         ranges = [range(int(env[low]), int(env[high])) for low, high in zip(lows, highs)]
@@ -143,6 +143,35 @@ def block_loop(program: Any, op: Op) -> Callable[[Environment], None]:
     return run
 
 
+def threads_loop(program: Any, op: Op) -> Callable[[Environment], None]:
+    """A closure that runs the threads of one block."""
+    high, size = op.operands[1], op.attribute("threads")
+    arguments = op.regions[0].arguments
+    run_body, order = _body(program, op), _order(program)
+
+    def run(env: Environment) -> None:
+        width = int(env[high])
+        if width > size:
+            raise QuadrantsAssertionError(f"{width} threads in a block of {size}")
+        _Team(order).run([_task(run_body, env, arguments, (thread,)) for thread in range(width)], 0)
+
+    return run
+
+
+def _body(program: Any, op: Op) -> Any:
+    program.in_block = True
+    run_body = program.block(op.regions[0])
+    program.in_block = False
+    return run_body
+
+
+def _order(program: Any) -> dict[Op, int]:
+    """The meetings of a program, numbered."""
+    functions = program.module.functions.values()
+    everything = itertools.chain.from_iterable(walk(function.body) for function in functions)
+    return {inner: number for number, inner in enumerate(everything) if inner.kind in MEETINGS}
+
+
 def _task(run_body: Any, env: Environment, arguments: list[Value], counters: tuple[int, ...]) -> Callable[[], None]:
     own = {**env, **dict(zip(arguments, map(np.int64, counters)))}
     return lambda: run_body(own)
@@ -152,7 +181,11 @@ def _shared(program: Any, op: Op) -> Callable[[Environment], None]:
     slot = program.special["slot"](program, op)
 
     def run(env: Environment) -> None:
-        shared = _current.member.team.shared
+        member = getattr(_current, "member", None)
+        if member is None:  # in a grid loop's body the block has one place for it
+            slot(env)
+            return
+        shared = member.team.shared
         if op not in shared:
             slot(env)
             shared[op] = env[op.results[0]]

@@ -644,9 +644,11 @@ _row("lane_update", rules.lane_update, -1, "an `update` by each lane in turn", e
 _row("interleave", rules.interleave, -1, "copies elements of an array to the rows of a slot", effects="writes", cost=32)
 _row("deinterleave", rules.interleave, -1, "copies rows of a slot to an array's elements", effects="writes", cost=32)
 
-# Threads of a block (`ir/threads.py`): in stage `kernel` only.  A team is the `width` threads side by side that a thread
+# Threads of a block (`ir/threads.py`).  A team is the `width` threads side by side that a thread
 # is one of, 0: its block; the last one of a block may have fewer.
-_row("shared", rules.slot, 0, "memory for one value of `type` that a block shares, undefined at first", effects="team")
+_row(
+    "shared", rules.shared, 0, "memory for one value of `type` that a block shares, undefined at first", effects="team"
+)
 _row(
     "thread_index",
     rules.thread_index,

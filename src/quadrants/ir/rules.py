@@ -16,6 +16,7 @@ from quadrants.ir.types import (
     matrix_type,
     scalar_of,
     shape_of,
+    shared_type,
     slot_type,
     u1,
     u64,
@@ -203,6 +204,10 @@ def random(operands: Types, attributes: Attributes) -> Types:
 
 def slot(operands: Types, attributes: Attributes) -> Types:
     return (slot_type(attributes["type"]),)
+
+
+def shared(operands: Types, attributes: Attributes) -> Types:
+    return (shared_type(attributes["type"]),)
 
 
 def temporary(operands: Types, attributes: Attributes) -> Types:

@@ -4,6 +4,17 @@ A `for` at a kernel's top level is a block loop where something in it, or in a f
 of a block together. Its iterations, in row-major order, are cut into blocks of `block_dim` (of its `config`); the last
 block has as many threads as are left. Threads of a block that stand side by side, `width` at a time, are a team: a
 subgroup, a part of one, or (width 0) the whole block.
+
+That is how users write them. For a target that runs the threads of a block at once, a loop takes the native form, in every
+stage: a *grid loop* over the numbers of the blocks (a `for` at the kernel's top level of rank 1 that gives nothing,
+`parallel` once loops are decided), with one *threads loop* in its body (a `for` from 0 to the block's threads with the
+attribute `threads`, the most that a block has, a constant), whose iterations run at once and may meet; the counter is the
+thread's number.
+    Laws. The grid loop's body beside the threads loop is the same for all threads: each may do it again, so that it writes
+nothing but slots, which every thread has for itself, and draws no random numbers. The block's memory is made there (`shared`), and
+is undefined at first in each block. Nothing leaves the threads loop but `continue`, which ends the thread. Threads of blocks
+stand in the kernel: what they call does not meet. A meeting of a block is one that all of the threads that have not
+ended come to. Memory that threads reach both, `shared` or not, is in order at barriers only.
 """
 
 from __future__ import annotations
@@ -19,11 +30,14 @@ __all__ = [
     "DEFAULT_BLOCK",
     "MEETINGS",
     "MOST_THREADS",
+    "ORDERING",
     "TEAM_OPS",
     "block_size",
     "is_of_block",
+    "is_threads_loop",
     "neutral",
     "team_ops",
+    "threads_loop_of",
     "uses_threads",
 ]
 
@@ -32,6 +46,8 @@ MOST_THREADS = 1024
 MEETINGS = frozenset({"barrier", "shuffle", "ballot", "team_reduce", "team_scan"})
 """What no thread gets beyond before the others have come to it."""
 TEAM_OPS = MEETINGS | {"shared", "thread_index", "fence"}
+ORDERING = MEETINGS | {"fence"}
+"""What may put the memory accesses of threads in order: no access moves from one side of it to the other."""
 
 COMBINERS = {
     "add": "add",
@@ -59,6 +75,16 @@ def team_ops(block: Block, module: Module, within: frozenset[str] = frozenset())
 def uses_threads(block: Block, module: Module) -> bool:
     """Whether the threads of a block do something together there."""
     return next(team_ops(block, module), None) is not None
+
+
+def is_threads_loop(op: Op) -> bool:
+    """Whether an operation is the loop over the threads of a block in its native form."""
+    return "threads" in op.attributes
+
+
+def threads_loop_of(loop: Op) -> Op | None:
+    """The threads loop of a grid loop; None of any other loop."""
+    return next((op for op in loop.regions[0].ops if "threads" in op.attributes), None)
 
 
 def is_of_block(meeting: Op) -> bool:

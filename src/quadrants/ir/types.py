@@ -169,9 +169,9 @@ class ArrayType(Type):
 
     `rank` counts all axes; the sizes of the last `len(trailing)` axes are static (the element of a vector field has
     trailing (3,)). `layout` is 'C' (dense, last axis fastest), 'S' (a structure of arrays: of each component of the
-    elements a dense plane; planes lie apart by the stride of the last axis and do not overlap), 'A' (any strides) or 'L'
-    (a slot: private dense memory of one thread whose whole shape is `trailing`). A partial index that leaves just static
-    axes yields a matrix.
+    elements a dense plane; planes lie apart by the stride of the last axis and do not overlap), 'A' (any strides) , 'L'
+    (a slot: private dense memory of one thread whose whole shape is `trailing`) or 'B' (the same, shared by the threads
+    of a block). Slots and shared memory have no descriptor. A partial index that leaves just static axes yields a matrix.
     """
 
     __slots__ = ("layout", "rank", "scalar", "trailing")
@@ -187,6 +187,11 @@ class ArrayType(Type):
     @property
     def is_slot(self) -> bool:
         return self.layout == "L"
+
+    @property
+    def has_descriptor(self) -> bool:
+        """Whether sizes and strides are known at run time only, from a descriptor."""
+        return self.layout not in ("L", "B")
 
     def indexed(self, count: int) -> Type:
         """The type of an element reached by `count` indices; ValueError unless all axes left are static."""
@@ -229,6 +234,12 @@ def slot_type(element: Type) -> ArrayType:
     """The type of a slot that holds one value of `element` type."""
     shape = shape_of(element)
     return array_type(scalar_of(element), len(shape), shape, "L")
+
+
+def shared_type(element: Type) -> ArrayType:
+    """The type of memory that a block shares, for one value of `element` type."""
+    shape = shape_of(element)
+    return array_type(scalar_of(element), len(shape), shape, "B")
 
 
 def scalar_of(type_: Type) -> ScalarType:

@@ -3,8 +3,8 @@
 Everywhere: values are defined once and used where they are visible; results have the types of the op table's rules;
 blocks end in one terminator, with the values that their owner takes; calls fit their callee.
 Stage `kernel`: no loop is parallel. Stages `tasks` and `lowered`: a parallel loop stands in the kernel, in no other
-parallel loop, is not left by `break` or `return`, and carries reductions only. Stage `lowered`: no matrices, no
-`wrap`, every access to memory is to one number.
+parallel loop, is not left by `break` or `return`, and carries reductions only. Threads of blocks: the laws of `ir/threads.py`.
+Stage `lowered`: no matrices, no `wrap`, every access to memory is to one number.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from typing import Any, NoReturn, cast
 from quadrants.errors import QuadrantsInternalError
 from quadrants.ir.nodes import STAGES, Block, Function, Location, Module, Op, Value
 from quadrants.ir.ops import OPS, TERMINATORS
-from quadrants.ir.threads import TEAM_OPS
+from quadrants.ir.threads import TEAM_OPS, is_threads_loop
 from quadrants.ir.types import ArrayType, MatrixType, ScalarType, Type, i64, scalar_of, shape_of, u1
+from quadrants.ir.verify_threads import check_loop, check_team_op
 
 __all__ = ["COMBINERS", "UPDATES", "VerificationError", "verify"]
 
@@ -63,11 +64,13 @@ def verify(module: Module) -> None:
 
 
 class _Loop:
-    """A loop around the code at hand; `types` None: the code is a loop's condition, which nothing leaves."""
+    """A loop around the code at hand; `types` None: the code is a loop's condition, which nothing leaves. `is_parallel`: its
+    iterations run in any order, or at once; `op`: the loop."""
 
-    __slots__ = ("is_parallel", "types")
+    __slots__ = ("is_parallel", "op", "types")
 
-    def __init__(self, types: tuple[Type, ...] | None, is_parallel: bool) -> None:
+    def __init__(self, op: Op, types: tuple[Type, ...] | None, is_parallel: bool) -> None:
+        self.op = op
         self.types = types
         self.is_parallel = is_parallel
 
@@ -95,8 +98,8 @@ class _Verifier:
         if names is not None and len(names) != len(function.parameters):
             self.fail(f"{len(names)} parameter names for {len(function.parameters)} parameters")
         for parameter in function.parameters:
-            if function.is_kernel and type(parameter.type) is ArrayType and parameter.type.is_slot:
-                self.fail(f"the kernel's parameter {parameter} is a slot")
+            if function.is_kernel and type(parameter.type) is ArrayType and not parameter.type.has_descriptor:
+                self.fail(f"the kernel's parameter {parameter} is memory of threads")
         for type_ in function.result_types:
             if type(type_) is ArrayType:
                 self.fail(f"a result is an array: {type_}")
@@ -209,7 +212,7 @@ class _Verifier:
 
     def enclosed(self, block: Block, op: Op, types: tuple[Type, ...], is_parallel: bool = False) -> None:
         """The body of a loop that carries values of these types."""
-        self.loops.append(_Loop(types, is_parallel))
+        self.loops.append(_Loop(op, types, is_parallel))
         self.block(block, op, ("yield", "break", "continue", "return"), types)
         self.loops.pop()
 
@@ -228,7 +231,8 @@ def _for(verifier: _Verifier, op: Op) -> None:
     is_parallel = bool(op.attribute("parallel"))
     if is_parallel:
         _parallel(verifier, op, carried)
-    verifier.enclosed(op.regions[0], op, carried, is_parallel)
+    check_loop(verifier, op)
+    verifier.enclosed(op.regions[0], op, carried, is_parallel or is_threads_loop(op))
 
 
 def _parallel(verifier: _Verifier, op: Op, carried: tuple[Type, ...]) -> None:
@@ -265,7 +269,7 @@ def _while(verifier: _Verifier, op: Op) -> None:
     verifier.no_arrays(op, carried, "a carried value")
     for region in op.regions:
         verifier.arguments(op, region, carried)
-    verifier.loops.append(_Loop(None, False))
+    verifier.loops.append(_Loop(op, None, False))
     verifier.block(op.regions[0], op, ("yield",), (u1,))
     verifier.loops.pop()
     verifier.enclosed(op.regions[1], op, carried)
@@ -280,13 +284,16 @@ def _if(verifier: _Verifier, op: Op) -> None:
 
 
 def _fits(argument: Type, parameter: Type) -> bool:
-    """Whether an argument can be passed: of the parameter's type, or a dense array where any strides are taken."""
+    """Whether an argument can be passed: of the parameter's type, a dense array where any strides are taken, or a slot in
+    place of memory that a block shares."""
     if argument is parameter:
         return True
     if type(argument) is not ArrayType or type(parameter) is not ArrayType:
         return False
     same = argument.scalar is parameter.scalar and argument.rank == parameter.rank
-    return same and argument.trailing == parameter.trailing and parameter.layout == "A" and not argument.is_slot
+    if not same or argument.trailing != parameter.trailing:
+        return False
+    return parameter.layout == "B" if argument.is_slot else parameter.layout == "A" and argument.has_descriptor
 
 
 def _call(verifier: _Verifier, op: Op) -> None:
@@ -356,10 +363,9 @@ def _access(values: int) -> Callable[[_Verifier, Op], None]:
 
 
 def _of_threads(verifier: _Verifier, op: Op) -> None:
-    if verifier.module.stage != "kernel":
-        verifier.fail(f"{op.kind} in stage {verifier.module.stage}: block loops are taken apart by then", op)
     if op.kind == "shared":
         _slot(verifier, op)
+    check_team_op(verifier, op)
 
 
 def _print(verifier: _Verifier, op: Op) -> None:

@@ -14,6 +14,7 @@ from quadrants.errors import QuadrantsSyntaxError
 from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Block, Module, Op, Value, walk
 from quadrants.ir.threads import MOST_THREADS, block_size, team_ops, uses_threads
+from quadrants.ir.types import ArrayType, array_type
 from quadrants.passes import join_returns
 from quadrants.passes.clone import clone_ops
 from quadrants.passes.context import PassContext
@@ -45,12 +46,22 @@ def run(module: Module, context: PassContext) -> None:
         else:
             ops.append(op)
     kernel.body.ops = ops
+    _keep_apart(module)
     for op in team_ops(kernel.body, module):
         raise QuadrantsSyntaxError.at(
             shown(op.location),
             f"{op.kind} is for loops at a kernel's top level, whose iterations are the threads of blocks",
             hint="put it into a loop: `for i in range(n): …`",
         )
+
+
+def _keep_apart(module: Module) -> None:
+    """Functions that took memory of blocks take private memory: one thread runs a block."""
+    for function in module.functions.values():
+        for parameter in function.parameters:
+            type_ = parameter.type
+            if type(type_) is ArrayType and type_.layout == "B":
+                parameter.type = array_type(type_.scalar, type_.rank, type_.trailing, "L")
 
 
 class _Splicer:
