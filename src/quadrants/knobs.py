@@ -66,7 +66,10 @@ def default_cache_directory() -> str:
 class Options(MutableRecord):
     """The options that do something. Types are checked when they are set."""
 
-    arch: Arch | None = _option(None, "Target; None is the host's CPU. QD_ARCH wins over the keyword.")
+    arch: Arch | None = _option(
+        None,
+        "Target, or several of which the first that is there is taken; None is the host's CPU. QD_ARCH (cuda,vulkan) wins.",
+    )
     default_fp: Any = _option(None, "Type of weak floats. QD_DEFAULT_FP is 32 or 64.")
     default_ip: Any = _option(None, "Type of weak integers. QD_DEFAULT_IP is 32 or 64.")
     debug: bool = _option(False, "Assertions, bounds, overflow, division by zero, races; implies check_out_of_bound.")
@@ -192,7 +195,7 @@ def _parse_text(name: str, text: str) -> Any:
     """The value of option `name` that an environment variable's text stands for; ValueError if it has none."""
     default = INERT[name].default if name in INERT else getattr(Options(), name)
     if name == "arch":
-        return arch_by_name(text)
+        return archs_by_name(text)
     if name in ("default_fp", "default_ip"):
         if text not in ("32", "64"):
             raise ValueError(f"QD_{name.upper()} must be 32 or 64, not {text!r}")
@@ -212,6 +215,11 @@ def arch_by_name(text: str) -> Arch:
     if name not in Arch.__members__:
         raise ValueError(f"{text!r} is not a target; there are cpu, {', '.join(Arch.__members__)}")
     return Arch[name]
+
+
+def archs_by_name(text: str) -> tuple[Arch, ...]:
+    """The targets of names with commas between them; ValueError if one is none."""
+    return tuple(arch_by_name(name.strip()) for name in text.split(","))
 
 
 def host_arch() -> Arch:
@@ -239,7 +247,8 @@ class State(Options):
     """The options in force, and what follows from them.
 
     `initialised` is False before `qd.init` and after `qd.reset`; `default_int` and `default_float` are the types of
-    weak numbers (Python's widths until `qd.init`; the language layer sets them). `epoch` grows at every reset: what was compiled or allocated under
+    weak numbers (Python's widths until `qd.init`; the language layer sets them). `wished` are the targets that QD_ARCH asks
+    for, until one is chosen (lang/arch.py). `epoch` grows at every reset: what was compiled or allocated under
     an older epoch is gone. `inert` holds the accepted options without effect.
     """
 
@@ -249,6 +258,7 @@ class State(Options):
         self.inert: dict[str, Any] = {}
         self.default_int: Any
         self.default_float: Any
+        self.wished: tuple[Arch, ...] = ()
         self.restore({})
 
     def restore(self, settings: Mapping[str, Any]) -> None:
@@ -257,11 +267,11 @@ class State(Options):
         self.initialised = False
         self.inert = {name: entry.default for name, entry in INERT.items()}
         environment = read_environment()
-        for name in environment.keys() & settings.keys() - {"arch"}:
+        for name in environment.keys() & settings.keys():
             if environment[name] != settings[name]:
                 warnings.warn(f"qd.init({name}={settings[name]!r}) wins over QD_{name.upper()}", stacklevel=4)
-        arch = {"arch": environment["arch"]} if "arch" in environment else {}
-        for name, value in {**environment, **settings, **arch}.items():
+        self.wished = environment.pop("arch", ())
+        for name, value in {**environment, **settings}.items():
             self.assign(name, value)
         self.check_out_of_bound = self.check_out_of_bound or self.debug
         self.epoch += 1

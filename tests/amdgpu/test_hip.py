@@ -139,21 +139,3 @@ def test_a_processor_that_no_code_is_made_for_is_named(capsys: pytest.CaptureFix
         with pytest.raises(QuadrantsUnsupportedError, match="gfx803"):
             target.record()
     qd.reset()
-
-
-def test_without_a_driver_the_way_out_is_named(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(hip, "missing", lambda: "HIP is not on this machine")
-    qd.init(arch=qd.amdgpu)
-    assert "falling back to Arch.x64 (amdgpu: HIP is not on this machine)" in capsys.readouterr().err
-    qd.reset()
-
-
-def test_a_gpu_whose_memory_is_taken_is_told(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
-    library = Library()
-    library.code = 2
-    monkeypatch.setattr(hip, "missing", lambda: "")
-    monkeypatch.setattr(lld, "missing", lambda: "")
-    monkeypatch.setattr(hip, "_library", lambda: library)
-    qd.init(arch=qd.amdgpu)
-    assert "falling back to Arch.x64 (amdgpu: the GPU has no memory left" in capsys.readouterr().err
-    qd.reset()

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pytest
 
 import quadrants as qd
-from quadrants.evidence.ptx.bindings import Bindings, Result
+from quadrants.evidence.ptx.bindings import Bindings
 from quadrants.evidence.ptx.driver import PlayedDriver, played
 from quadrants.targets.llvm import device_launches
-from quadrants.targets.llvm.cuda import drivers, nvidia
+from quadrants.targets.llvm.cuda import drivers
 from quadrants.targets.llvm.cuda.nvidia import NvidiaDriver
 
 
@@ -139,20 +138,3 @@ def test_faults_are_told() -> None:
 
     with pytest.raises(RuntimeError, match="ILLEGAL_ADDRESS"):
         beyond(np.zeros(4), 5)
-
-
-def test_old_processors_are_refused() -> None:
-    drivers.use(PlayedDriver(sm=61))
-    with pytest.raises(RuntimeError, match="the GPU is of sm_61: code is made for sm_75 and newer"):
-        qd.init(arch=qd.cuda, enable_fallback=False)
-
-
-def test_a_driver_without_a_gpu_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    class NoDevice(Bindings):
-        def cuInit(self, flags: int) -> Any:
-            return (Result.CUDA_ERROR_NO_DEVICE,)
-
-    monkeypatch.setattr(nvidia, "missing", lambda: "")
-    monkeypatch.setattr(nvidia, "_bindings", NoDevice)
-    with pytest.raises(RuntimeError, match=r"cuda: the GPU's driver says in cuInit: CUDA_ERROR_NO_DEVICE \(100\)"):
-        qd.init(arch=qd.cuda, enable_fallback=False)

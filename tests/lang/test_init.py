@@ -69,16 +69,6 @@ def test_archs(capsys):
         qd.init(arch=qd.metal, enable_fallback=False)
 
 
-def test_a_missing_driver_is_named_with_the_way_out(capsys, monkeypatch):
-    from quadrants.targets.llvm.cuda import nvidia
-
-    monkeypatch.setattr(nvidia, "missing", lambda: "there is no driver")
-    with pytest.raises(RuntimeError, match=r"Arch=\[Arch.cuda\] is not supported \(cuda: there is no driver\)"):
-        qd.init(arch=qd.cuda, enable_fallback=False)
-    qd.init(arch=qd.cuda)
-    assert "falling back to Arch.x64 (cuda: there is no driver)" in capsys.readouterr().err
-
-
 def test_debug_implies_bounds_checks_and_inert_options_are_kept():
     qd.init(debug=True, fast_math=False, advanced_optimization=False)
     assert config().check_out_of_bound and config().fast_math is False and config().advanced_optimization is False

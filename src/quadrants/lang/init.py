@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from quadrants import knobs
 from quadrants.ir import types
 from quadrants.knobs import Arch
 from quadrants.lang import log
+from quadrants.lang.arch import Wish, choose, widest_float
 from quadrants.lang.types import use_python_widths
 from quadrants.runtime import threads
 from quadrants.targets import table
-from quadrants.targets.capability import CapabilityRecord
 
 __all__ = [
     "amdgpu",
@@ -58,7 +58,7 @@ def supported_archs() -> frozenset[Arch]:
 
 
 def init(
-    arch: Arch | Sequence[Arch] | str | None = None,
+    arch: Wish | None = None,
     default_fp: Any = None,
     default_ip: Any = None,
     *,
@@ -71,8 +71,8 @@ def init(
 ) -> None:
     """Choose target and options. Optional: without it the host's CPU and Python's widths (i64, f64) are used.
 
-    `arch` is a target or a list of which the first supported one is taken; if none is, the CPU is taken with a warning
-    when `enable_fallback`, else RuntimeError. `default_ip` (i32, i64) and `default_fp` (f16, f32, f64) are the types of
+    `arch` is a target or a list of which the first supported one is taken ("cuda,vulkan" is a list, too); if none is, the
+    CPU is taken with a warning when `enable_fallback`, else RuntimeError. QD_ARCH, of that form, wins over it. `default_ip` (i32, i64) and `default_fp` (f16, f32, f64) are the types of
     weak numbers, i32 and f32 if not given. `options` are those of `quadrants.knobs`; KeyError for others.
     All fields and ndarrays made before are freed. `print_non_pure`, `src_ll_cache` and `_test_mode` have no effect.
     """
@@ -94,13 +94,14 @@ def init(
     log.info(f"Starting on arch={chosen.name}")
 
 
-def _apply(arch: Any, settings: dict[str, Any], enable_fallback: bool) -> Arch:
+def _apply(arch: Wish | None, settings: dict[str, Any], enable_fallback: bool) -> Arch:
     state = knobs.current
     state.restore(settings)
-    state.arch = chosen = _choose_arch(state.arch if state.arch is not None else arch, enable_fallback)
+    wish, state.wished = state.wished or arch, ()
+    state.arch = chosen = choose(wish, enable_fallback)
     state.default_float = state.default_fp = _default_type("default_fp", state.default_fp, types.f32)
     if not table.row(chosen).machine_code:
-        state.default_float = state.default_fp = _widest_float(state.default_float, table.find(chosen).record())
+        state.default_float = state.default_fp = widest_float(state.default_float, table.find(chosen).record())
     state.default_int = state.default_ip = _default_type("default_ip", state.default_ip, types.i32)
     state.initialised = True
     _hand_over()
@@ -131,27 +132,6 @@ def _check_version(required: str) -> None:
         raise Exception(f"Quadrants {required} is required, but {'.'.join(map(str, installed))} is installed")
 
 
-def _choose_arch(arch: Arch | Sequence[Arch] | str | None, enable_fallback: bool) -> Arch:
-    if arch is None:
-        return table.default()
-    if isinstance(arch, str):
-        arch = knobs.arch_by_name(arch)
-    candidates = [arch] if isinstance(arch, Arch) else list(arch)
-    reasons: list[str] = []
-    for candidate in candidates:
-        reason = table.missing(candidate)
-        if not reason:
-            return candidate
-        reasons.append(f"{candidate.name}: {reason}")
-    shown = f"[{', '.join(map(str, candidates))}]"
-    why = "; ".join(reasons)
-    if not enable_fallback:
-        raise RuntimeError(f"Arch={shown} is not supported ({why})")
-    fallback = table.default()
-    log.warn(f"Arch={shown} is not supported, falling back to {fallback} ({why})")
-    return fallback
-
-
 def _default_type(option: str, value: Any, default: types.ScalarType) -> types.ScalarType:
     family = "f" if option == "default_fp" else "i"
     named = {16: types.f16, 32: types.f32, 64: types.f64} if family == "f" else {32: types.i32, 64: types.i64}
@@ -162,17 +142,6 @@ def _default_type(option: str, value: Any, default: types.ScalarType) -> types.S
     if isinstance(value, types.ScalarType) and value in named.values():
         return value
     raise ValueError(f"{option} must be one of {', '.join(map(str, named.values()))}, not {value!r}")
-
-
-def _widest_float(wanted: types.ScalarType, record: CapabilityRecord) -> types.ScalarType:
-    """The type of weak floats where the target may not have the one wanted: then the widest that it has, and it is said."""
-    if record.has_dtype(wanted):
-        return wanted
-    widest = next(scalar for scalar in (types.f64, types.f32, types.f16) if record.has_dtype(scalar))
-    log.warn(
-        f"the target {record.name} has no {wanted} on this machine: floats without a type of their own are {widest}"
-    )
-    return widest
 
 
 def reset() -> None:

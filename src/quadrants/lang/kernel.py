@@ -21,7 +21,7 @@ from quadrants.frontend.annotations import resolve_annotation
 from quadrants.frontend.arguments import Argument, as_numpy, describe_argument
 from quadrants.frontend.guards import LiveNumber
 from quadrants.ir.types import ArrayType
-from quadrants.lang import bindings
+from quadrants.lang import arch, bindings
 from quadrants.program import Program, failure
 from quadrants.runtime import launch, threads
 from quadrants.targets import table
@@ -72,6 +72,7 @@ class Kernel(launch.NativeKernel):
     def _slow_call(self, arguments: tuple[Any, ...], keywords: dict[str, Any] | None) -> Any:
         """A call that the installed forms do not cover: finds or compiles the program, runs it, installs it."""
         bound = self._bind(arguments, keywords or {})
+        arch.settle()
         described = self._describe(bound)
         leaves = [leaf for _, argument in described for leaf in argument.leaves()]
         program, fresh = self._program(described, leaves)

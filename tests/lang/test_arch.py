@@ -1,0 +1,254 @@
+"""The choice of the target: order, QD_ARCH, and what each target says where it is not there, one by one."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import quadrants as qd
+from quadrants import knobs
+from quadrants.evidence.ptx.bindings import Bindings, Result
+from quadrants.evidence.ptx.driver import PlayedDriver
+from quadrants.knobs import Arch
+from quadrants.targets import table
+from quadrants.targets.llvm.amdgpu import drivers as amd_drivers
+from quadrants.targets.llvm.amdgpu import hip, lld
+from quadrants.targets.llvm.arm64 import tools
+from quadrants.targets.llvm.cuda import drivers as cuda_drivers
+from quadrants.targets.llvm.cuda import nvidia
+
+Patch = pytest.MonkeyPatch
+
+
+@pytest.fixture(autouse=True)
+def _without_options() -> Any:
+    """What was found missing here is asked for anew behind each test."""
+    yield
+    for asked in (nvidia.missing, hip.missing, hip._library, tools._found, lld.find):
+        asked.cache_clear()
+    cuda_drivers.use(None)
+    amd_drivers.use(None)
+    qd.reset()
+
+
+def _no_library(name: str) -> Any:
+    raise OSError(name)
+
+
+def no_driver_of_nvidia(patch: Patch) -> None:
+    patch.setattr(ctypes, "CDLL", _no_library)
+
+
+def no_cuda_bindings(patch: Patch) -> None:
+    patch.setattr(ctypes, "CDLL", lambda name: None)
+    patch.setattr(importlib.util, "find_spec", lambda name: None)
+
+
+def a_driver_without_a_gpu(patch: Patch) -> None:
+    class NoDevice(Bindings):
+        def cuInit(self, flags: int) -> Any:
+            return (Result.CUDA_ERROR_NO_DEVICE,)
+
+    patch.setattr(nvidia, "missing", lambda: "")
+    patch.setattr(nvidia, "_bindings", NoDevice)
+
+
+def a_full_gpu_of_nvidia(patch: Patch) -> None:
+    class Full(Bindings):
+        def cuDevicePrimaryCtxRetain(self, device: Any) -> Any:
+            return (Result.CUDA_ERROR_OUT_OF_MEMORY, None)
+
+    patch.setattr(nvidia, "missing", lambda: "")
+    patch.setattr(nvidia, "_bindings", Full)
+
+
+def an_old_gpu_of_nvidia(patch: Patch) -> None:
+    cuda_drivers.use(PlayedDriver(sm=61))
+
+
+def no_hip(patch: Patch) -> None:
+    patch.setattr(ctypes, "CDLL", _no_library)
+
+
+class _Hip:
+    """HIP's library, as far as it is asked before a device is opened."""
+
+    def __init__(self, count: int = 1, code: int = 0) -> None:
+        self.count, self.code = count, code
+
+    def hipGetDeviceCount(self, place: Any) -> int:
+        place._obj.value = self.count
+        return 0
+
+    def hipSetDevice(self, number: int) -> int:
+        return self.code
+
+    hipGetErrorString = staticmethod(lambda code: b"it went wrong")
+
+
+def no_gpu_of_amd(patch: Patch) -> None:
+    patch.setattr(hip, "_library", lambda: _Hip(count=0))
+
+
+def no_linker_for_amd(patch: Patch) -> None:
+    patch.setattr(hip, "_library", lambda: _Hip())
+    patch.setattr(shutil, "which", lambda name: None)
+    patch.setattr(os, "access", lambda path, mode: False)
+    lld.find.cache_clear()
+
+
+def a_full_gpu_of_amd(patch: Patch) -> None:
+    patch.setattr(hip, "_library", lambda: _Hip(code=2))
+    patch.setattr(lld, "missing", lambda: "")
+
+
+def a_broken_driver_of_amd(patch: Patch) -> None:
+    patch.setattr(hip, "_library", lambda: _Hip(code=719))
+    patch.setattr(lld, "missing", lambda: "")
+
+
+def a_gpu_of_amd_that_no_code_is_made_for(patch: Patch) -> None:
+    class Old:
+        processor = "gfx803"
+        device: Any = None
+
+    amd_drivers.use(Old())
+
+
+def no_linux(patch: Patch) -> None:
+    patch.setattr(sys, "platform", "win32")
+
+
+def no_tools_for_arm64(patch: Patch) -> None:
+    patch.setattr(knobs, "host_arch", lambda: Arch.x64)
+    patch.setattr(shutil, "which", lambda name: None)
+
+
+def no_c_library_for_arm64(patch: Patch) -> None:
+    patch.setattr(knobs, "host_arch", lambda: Arch.x64)
+    patch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
+    patch.setattr(tools, "_has_library", lambda compiler: False)
+
+
+def another_processor(patch: Patch) -> None:
+    patch.setattr(knobs, "host_arch", lambda: Arch.arm64)
+
+
+LACKING: list[tuple[Arch, Callable[[Patch], None], str]] = [
+    (
+        Arch.cuda,
+        no_driver_of_nvidia,
+        "there is no driver of NVIDIA's on this machine (libcuda.so.1): install it, or use",
+    ),
+    (Arch.cuda, no_cuda_bindings, "the package cuda-bindings is missing: pip install quadrants[cuda]"),
+    (Arch.cuda, a_driver_without_a_gpu, "the GPU's driver says in cuInit: CUDA_ERROR_NO_DEVICE (100)"),
+    (Arch.cuda, a_full_gpu_of_nvidia, "the GPU has no memory left (cuDevicePrimaryCtxRetain)"),
+    (Arch.cuda, an_old_gpu_of_nvidia, "the GPU is of sm_61: code is made for sm_75 and newer"),
+    (Arch.amdgpu, no_hip, "HIP is not on this machine (libamdhip64.so): install ROCm, or use another target"),
+    (Arch.amdgpu, no_gpu_of_amd, "HIP finds no GPU on this machine: use another target"),
+    (Arch.amdgpu, no_linker_for_amd, "LLVM's linker ld.lld is not there: install ROCm, or the package lld"),
+    (Arch.amdgpu, a_full_gpu_of_amd, "the GPU has no memory left (hipSetDevice)"),
+    (Arch.amdgpu, a_broken_driver_of_amd, "the GPU's driver says in hipSetDevice: it went wrong (719)"),
+    (Arch.amdgpu, a_gpu_of_amd_that_no_code_is_made_for, "no code is made for the GPU gfx803: only for gfx90a"),
+    (Arch.arm64, no_linux, "Arm64 code runs on Linux only, in this version"),
+    (
+        Arch.arm64,
+        no_tools_for_arm64,
+        "there is no aarch64-linux-gnu-gcc and no aarch64-linux-gnu-ld and no qemu-aarch64",
+    ),
+    (Arch.arm64, no_c_library_for_arm64, "/usr/bin/aarch64-linux-gnu-gcc finds no C library: Debian's packages are"),
+    (Arch.x64, another_processor, "this machine's processor is arm64"),
+    (Arch.python, lambda patch: None, "this version has no such target"),
+]
+
+
+@pytest.mark.parametrize(("arch", "arrange", "told"), LACKING, ids=[arrange.__name__ for _, arrange, _ in LACKING])
+def test_what_a_target_lacks(arch: Arch, arrange: Callable[[Patch], None], told: str, monkeypatch: Patch) -> None:
+    """`qd.init` names it: as an error where there is no way out, as a warning where there is one; the list goes on."""
+    for asked in (nvidia.missing, hip.missing, tools._found):
+        asked.cache_clear()
+    with monkeypatch.context() as patch:
+        arrange(patch)
+        assert table.missing(arch).startswith(told)
+        with pytest.raises(RuntimeError) as caught:
+            qd.init(arch=arch, enable_fallback=False)
+        assert f"Arch=[{arch}] is not supported ({arch.name}: {told}" in str(caught.value)
+        qd.init(arch=[arch, qd.reference], log_level="error")
+        assert knobs.current.arch is Arch.reference
+
+
+def test_every_target_that_may_be_lacking_is_among_them() -> None:
+    always = {Arch.reference, Arch.simulated}
+    assert {arch for arch, _, _ in LACKING} == {*Arch} - always - {Arch.vulkan, Arch.metal}
+
+
+def test_a_list_takes_the_first_that_is_there(monkeypatch: Patch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(table, "missing", lambda arch: "" if arch in (Arch.amdgpu, Arch.x64) else f"no {arch.name}")
+    monkeypatch.setattr(table, "find", lambda arch: table.importlib.import_module("quadrants.targets.reference"))
+    qd.init(arch=qd.gpu)
+    assert knobs.current.arch is Arch.amdgpu
+    assert "falling back" not in capsys.readouterr().err
+    qd.init(arch=[qd.cuda, qd.vulkan])
+    assert knobs.current.arch is Arch.x64
+    told = capsys.readouterr().err
+    assert (
+        "Arch=[Arch.cuda, Arch.vulkan] is not supported, falling back to Arch.x64 (cuda: no cuda; vulkan: no vulkan)"
+        in told
+    )
+    with pytest.raises(RuntimeError, match=r"Arch=\[Arch.cuda, Arch.vulkan\] is not supported \(cuda: no cuda; vulkan"):
+        qd.init(arch="cuda, vulkan", enable_fallback=False)
+    qd.init(arch=["cuda", qd.amdgpu])
+    assert knobs.current.arch is Arch.amdgpu
+
+
+def test_what_is_no_target() -> None:
+    with pytest.raises(ValueError, match="'gpu9' is not a target; there are cpu, x64"):
+        qd.init(arch="gpu9")
+    with pytest.raises(ValueError, match="a target is expected, or a list"):
+        qd.init(arch=[])
+    assert not knobs.current.initialised
+
+
+@qd.kernel
+def doubled(x: float) -> float:
+    return 2.0 * x
+
+
+def test_the_environment_wins_over_the_keyword(monkeypatch: Patch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("QD_ARCH", "simulated")
+    qd.init(arch=qd.reference)
+    assert knobs.current.arch is Arch.simulated
+    monkeypatch.setenv("QD_ARCH", "python,reference")
+    qd.init(arch=Arch.simulated)
+    assert knobs.current.arch is Arch.reference and doubled(2.0) == 4.0
+    monkeypatch.setenv("QD_ARCH", "python")
+    capsys.readouterr()
+    qd.init(arch=qd.reference)
+    assert knobs.current.arch is table.default()
+    assert "Arch=[Arch.python] is not supported, falling back to" in capsys.readouterr().err
+    with pytest.raises(RuntimeError, match="python: this version has no such target"):
+        qd.init(arch=qd.reference, enable_fallback=False)
+    monkeypatch.setenv("QD_ARCH", "nothing")
+    with pytest.raises(ValueError, match="environment variable QD_ARCH=nothing: 'nothing' is not a target"):
+        qd.init()
+    monkeypatch.delenv("QD_ARCH")
+
+
+def test_the_environment_chooses_without_init(monkeypatch: Patch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("QD_ARCH", "python,simulated")
+    qd.reset()
+    assert doubled(3.0) == 6.0 and knobs.current.arch is Arch.simulated and not knobs.current.initialised
+    monkeypatch.setenv("QD_ARCH", "python")
+    qd.reset()
+    capsys.readouterr()
+    assert doubled(3.0) == 6.0 and knobs.current.arch is table.default()
+    assert doubled(4.0) == 8.0
+    assert capsys.readouterr().err.count("falling back to") == 1
+    monkeypatch.delenv("QD_ARCH")
