@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from quadrants.errors import QuadrantsTypeError
 from quadrants.frontend import numbers, protocol
 from quadrants.frontend.calls import Arguments
-from quadrants.frontend.intrinsic_table import Handler, intrinsic, is_given, named_dtype, static_int
+from quadrants.frontend.intrinsic_table import INTRINSICS, Handler, intrinsic, is_given, named_dtype, static_int
 from quadrants.frontend.values import Array, Binding, Run, Sequence, Static
 from quadrants.ir.nodes import Value
 from quadrants.ir.threads import COMBINERS
@@ -301,3 +302,31 @@ for _name, _by in COMBINERS.items():
         intrinsic(f"simt.subgroup.{_kind}_{_name}")(_combined(_kind, _by, ("value",)))
         intrinsic(f"simt.subgroup.{_kind}_{_name}_tiled")(_combined(_kind, _by, ("value", "log2_size")))
         intrinsic(f"simt.block.{_kind}_{_name}")(_combined(_kind, _by, ("value", "block_dim", "dtype")))
+
+
+# Older names.
+
+
+def _older(name: str, instead: str) -> Handler:
+    """The handler of a name that is going away: says so at the user's line."""
+
+    def handler(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
+        warnings.warn_explicit(
+            f"qd.simt.{name} is an older name of qd.simt.{instead}",
+            DeprecationWarning,
+            walker.file,
+            getattr(node, "lineno", 1),
+            walker.python_function.__module__,
+        )
+        return INTRINSICS[f"simt.{instead}"](walker, arguments, node)
+
+    return handler
+
+
+for _name, _instead in (
+    ("grid.memfence", "grid.mem_fence"),
+    ("subgroup.barrier", "subgroup.sync"),
+    ("subgroup.memory_barrier", "subgroup.mem_fence"),
+    ("subgroup.ballot_full_subgroup", "subgroup.ballot"),
+):
+    intrinsic(f"simt.{_name}")(_older(_name, _instead))

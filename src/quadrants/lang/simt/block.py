@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from quadrants.lang import ops
+from quadrants.lang import atomics, math, ops
+from quadrants.lang import types as dtypes
+from quadrants.lang.loops import static
+from quadrants.lang.simt import subgroup
 from quadrants.lang.simt.declare import declared, family
 from quadrants.lang.types import Template
 
@@ -58,7 +61,13 @@ def SharedArray(shape: Any, dtype: Any) -> Any:
 def _combining(value: Any, block_dim: int, dtype: Any = None) -> Any: ...
 
 
-globals().update(family("block", _combining))
+_FAMILIES = family("block", _combining)
+globals().update(_FAMILIES)
+_exclusive_add = _FAMILIES["exclusive_add"]
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *_FAMILIES})
 
 
 def inclusive_scan(value: Any, block_dim: _Static, op: Any, dtype: Any) -> Any:
@@ -102,12 +111,47 @@ def reduce_all(value: Any, block_dim: _Static, op: Any, dtype: Any) -> Any:
 
 reduce = reduce_all
 
+
+def radix_rank_match_atomic_or(digit: Any, block_dim: _Static, radix_bits: _Static) -> Any:
+    """The thread's place (i32) among the block's threads in ascending order of their digits, each of `radix_bits` bits;
+    of equal digits the thread before comes first. So `shared[rank] = key` sorts the block's keys by one digit.
+
+    The members of a subgroup with equal digits find one another by an atomic or into a word a digit; what subgroups
+    before and smaller digits have is added up from the words' counts.
+    """
+    subgroups = static((block_dim + subgroup.group_size() - 1) // subgroup.group_size())
+    words = static(subgroups << radix_bits)
+    matches = SharedArray(words, dtypes.u64 if static(subgroup.group_size() > 32) else dtypes.u32)
+    before = SharedArray(words, dtypes.i32)
+    thread, threads = thread_idx(), sync_count_nonzero(True)
+    for word in range(thread, words, threads):
+        matches[word] = 0
+    sync()
+    own = digit * subgroups + thread // subgroup.group_size()
+    atomics.atomic_or(matches[own], subgroup.lanemask_eq())
+    sync()
+    each = (words + threads - 1) // threads
+    first, end = thread * each, min((thread + 1) * each, words)
+    count = ops.cast(0, dtypes.i32)
+    for word in range(first, end):
+        count += math.popcnt(matches[word])
+    place = _exclusive_add(count, block_dim)
+    for word in range(first, end):
+        before[word] = place
+        place += math.popcnt(matches[word])
+    sync()
+    rank = before[own] + math.popcnt(matches[own] & subgroup.lanemask_lt())
+    sync()
+    return rank
+
+
 __all__ = [
     "SharedArray",
     "exclusive_scan",
     "global_thread_idx",
     "inclusive_scan",
     "mem_fence",
+    "radix_rank_match_atomic_or",
     "reduce",
     "reduce_all",
     "sync",

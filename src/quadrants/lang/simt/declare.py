@@ -11,7 +11,7 @@ from quadrants.errors import QuadrantsSyntaxError
 from quadrants.frontend import protocol
 from quadrants.ir.threads import COMBINERS
 
-__all__ = ["declared", "family"]
+__all__ = ["declared", "family", "older"]
 
 _COMBINING = {
     "reduce": "The values of {members} combined by {by}, in their order; every {one} gets it.",
@@ -39,6 +39,17 @@ def declared(scope: str) -> Callable[[_Function], _Function]:
         return found
 
     return declare
+
+
+def older(scope: str, name: str, function: Any) -> Any:
+    """An older name of an operation; the compiler takes it with a DeprecationWarning (frontend/intrinsics_simt.py)."""
+
+    def named(*arguments: Any, **keywords: Any) -> Any: ...
+
+    functools.update_wrapper(named, function)
+    named.__name__ = named.__qualname__ = name
+    named.__doc__ = f"Older name of `{function.__name__}`."
+    return declared(scope)(named)
 
 
 def family(scope: str, template: Callable[..., Any], suffix: str = "", whose: str = "") -> dict[str, Any]:

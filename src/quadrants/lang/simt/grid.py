@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from quadrants.lang.simt.declare import declared
+from quadrants.lang.simt.declare import declared, older
 
 __all__ = ["mem_fence", "memfence"]
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 @declared("grid")
@@ -12,4 +16,4 @@ def mem_fence() -> None:
     """What this thread wrote is seen by other blocks before what it writes from here on."""
 
 
-memfence = mem_fence
+memfence = older("grid", "memfence", mem_fence)

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from quadrants.lang import ops
-from quadrants.lang.simt.declare import declared, family
+from quadrants.lang import math, ops
+from quadrants.lang.loops import static_assert
+from quadrants.lang.simt.declare import declared, family, older
+from quadrants.lang.types import Template
+
+if TYPE_CHECKING:
+    _Static = Any
+else:
+    _Static = Template
 
 
 @declared("subgroup")
@@ -118,22 +125,98 @@ def ballot_first_n(predicate: Any, n: Any) -> Any:
     return ballot(predicate and invocation_id() < n)
 
 
-barrier, memory_barrier, ballot_full_subgroup = sync, mem_fence, ballot  # older names
+barrier = older("subgroup", "barrier", sync)
+memory_barrier = older("subgroup", "memory_barrier", mem_fence)
+ballot_full_subgroup = older("subgroup", "ballot_full_subgroup", ballot)
 
 
 def bitonic_sort_kv(key: Any, value: Any) -> tuple[Any, Any]:
     """The pairs of the members in ascending order of their keys, one a member; all members are there."""
+    return _sorted(key, value, group_size())
+
+
+def bitonic_sort_kv_tiled(key: Any, value: Any, log2_size: _Static) -> tuple[Any, Any]:
+    """The same for each part of the subgroup, 2 ** log2_size members each."""
+    static_assert(0 <= log2_size <= log2_group_size(), "no part of a subgroup has 2 ** log2_size members")
+    return _sorted(key, value, 1 << log2_size)
+
+
+def _sorted(key: Any, value: Any, count: _Static) -> tuple[Any, Any]:
+    """Batcher's network: runs of pairs in ascending and descending order are merged into runs twice as long."""
+    member = invocation_id() % count
     size = 2
-    while size <= group_size():
+    while size <= count:
         partner = size // 2
         while partner > 0:
             other_key, other_value = shuffle_xor(key, partner), shuffle_xor(value, partner)
-            low, up = invocation_id() & partner == 0, invocation_id() & size == 0
+            low, up = member & partner == 0, member & size == 0
             takes = other_key < key if low == up else key < other_key
             key, value = ops.select(takes, other_key, key), ops.select(takes, other_value, value)
             partner //= 2
         size *= 2
     return key, value
+
+
+def _segment_total(value: Any, head: Any, log2_size: _Static, combine: Any) -> Any:
+    """The values of the members of this member's segment, combined in their order; members that are not there count for
+    nothing. A segment starts where `head` holds, and with each part of 2 ** log2_size members."""
+    static_assert(0 <= log2_size <= log2_group_size(), "no part of a subgroup has 2 ** log2_size members")
+    size = 1 << log2_size
+    start = invocation_id() // size * size
+    there, heads = ballot(True), ballot(head)
+    mine = math.popcnt((heads & lanemask_le()) >> (start + 1))
+    segment, found, total = 0, False, value
+    for member in range(start, start + size):
+        if member > start:
+            segment += (heads >> member) & 1
+        other = shuffle(value, member)
+        if segment == mine and (there >> member) & 1 == 1:
+            total = combine(total, other) if found else other
+            found = True
+    return total
+
+
+def _segmented(by: str, combine: Any) -> dict[str, Any]:
+    """`segmented_reduce_<by>` and its form for parts of a subgroup."""
+
+    def whole(value: Any, head: Any) -> Any:
+        return _segment_total(value, head, log2_group_size(), combine)
+
+    def tiled(value: Any, head: Any, log2_size: _Static) -> Any:
+        return _segment_total(value, head, log2_size, combine)
+
+    text = (
+        f"The values of a segment's members combined by {by}, in their order; every member gets it. A segment starts "
+    )
+    whole.__doc__ = text + "where `head` holds, and with the subgroup."
+    tiled.__doc__ = text + "where `head` holds, and with each part of the subgroup, 2 ** log2_size members each."
+    functions = {f"segmented_reduce_{by}": whole, f"segmented_reduce_{by}_tiled": tiled}
+    for name, function in functions.items():
+        function.__name__ = function.__qualname__ = name
+    return functions
+
+
+def _added(a: Any, b: Any) -> Any:
+    return a + b
+
+
+def _multiplied(a: Any, b: Any) -> Any:
+    return a * b
+
+
+def _and(a: Any, b: Any) -> Any:
+    return a & b
+
+
+def _or(a: Any, b: Any) -> Any:
+    return a | b
+
+
+def _xor(a: Any, b: Any) -> Any:
+    return a ^ b
+
+
+_BY = {"add": _added, "mul": _multiplied, "min": ops.min, "max": ops.max, "and": _and, "or": _or, "xor": _xor}
 
 
 def _combining(value: Any) -> Any: ...
@@ -142,10 +225,16 @@ def _combining(value: Any) -> Any: ...
 def _combining_tiled(value: Any, log2_size: int) -> Any: ...
 
 
-globals().update(family("subgroup", _combining))
-globals().update(
-    family("subgroup", _combining_tiled, "_tiled", " Of parts of the subgroup, 2 ** log2_size members each.")
-)
+_FAMILIES = family("subgroup", _combining)
+_FAMILIES |= family("subgroup", _combining_tiled, "_tiled", " Of parts of the subgroup, 2 ** log2_size members each.")
+for _by, _combine in _BY.items():
+    _FAMILIES |= _segmented(_by, _combine)
+globals().update(_FAMILIES)
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *_FAMILIES})
+
 
 __all__ = [
     "all_equal",
@@ -156,6 +245,7 @@ __all__ = [
     "ballot_full_subgroup",
     "barrier",
     "bitonic_sort_kv",
+    "bitonic_sort_kv_tiled",
     "broadcast",
     "broadcast_first",
     "elect",

@@ -1,5 +1,5 @@
-"""`qd.simt.warp`: the older names for what a subgroup does. `mask`, the members that take part, is taken for all of them:
-members under a condition of their own are refused where subgroups meet."""
+"""`qd.simt.warp`: the older names for what a subgroup does. `mask` has the bits of the members that take part; those of
+them that are not there count for nothing, and members that are not in it get values without a meaning."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from typing import Any
 from quadrants.lang.simt import subgroup
 
 __all__ = [
+    "active_mask",
     "all_nonzero",
     "any_nonzero",
     "ballot",
+    "match_all",
+    "match_any",
     "shfl_down_f32",
     "shfl_down_i32",
     "shfl_sync_f32",
@@ -23,24 +26,50 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
+def active_mask() -> Any:
+    """The bits of the members that are there."""
+    return subgroup.ballot(True)
+
+
 def all_nonzero(mask: Any, predicate: Any) -> Any:
-    """Whether the predicate holds in all members."""
-    return subgroup.all_true(predicate != 0)
+    """Whether the predicate holds in all members of the mask."""
+    return subgroup.ballot(predicate == 0) & mask == 0
 
 
 def any_nonzero(mask: Any, predicate: Any) -> Any:
-    """Whether the predicate holds in some member."""
-    return subgroup.any_true(predicate != 0)
+    """Whether the predicate holds in some member of the mask."""
+    return subgroup.ballot(predicate != 0) & mask != 0
 
 
 def unique(mask: Any, predicate: Any) -> Any:
-    """Whether the predicate is the same in all members."""
-    return subgroup.all_equal(predicate)
+    """Whether the predicate is the same in all members of the mask."""
+    there, holds = active_mask() & mask, subgroup.ballot(predicate != 0) & mask
+    return holds == 0 or holds == there
 
 
 def ballot(predicate: Any) -> Any:
     """A bit for each member, set where the predicate holds."""
     return subgroup.ballot(predicate != 0)
+
+
+def match_any(mask: Any, value: Any) -> Any:
+    """The bits of the mask's members that have this member's value."""
+    there = active_mask() & mask
+    same = there & 0
+    for member in range(subgroup.group_size()):
+        if subgroup.shuffle(value, member) == value:
+            same |= there & (there & 0 | 1) << member
+    return same
+
+
+def match_all(mask: Any, value: Any) -> Any:
+    """The bits of the mask's members that are there if all have one value, else 0."""
+    there = active_mask() & mask
+    return there if match_any(mask, value) == there else there & 0
 
 
 def shfl_sync_i32(mask: Any, val: Any, offset: Any) -> Any:
@@ -67,5 +96,5 @@ shfl_sync_f32, shfl_up_f32, shfl_down_f32 = shfl_sync_i32, shfl_up_i32, shfl_dow
 
 
 def sync(mask: Any) -> None:
-    """Waits until all members are here."""
+    """Waits until the members are here."""
     subgroup.sync()

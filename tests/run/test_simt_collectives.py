@@ -1,0 +1,181 @@
+"""What `qd.simt` writes in the language itself: segments, sorting, ranks, the older names of warps."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import quadrants as qd
+from quadrants import knobs
+from quadrants.evidence.programs import TargetExecutor
+
+pytestmark = pytest.mark.slow
+
+block, subgroup, warp = qd.simt.block, qd.simt.subgroup, qd.simt.warp
+
+
+@pytest.fixture(autouse=True)
+def _started(executor: TargetExecutor) -> None:
+    start(executor)
+
+
+def start(executor: TargetExecutor, **options: Any) -> None:
+    qd.init(arch=knobs.arch_by_name(executor.arch), verify=True, default_ip=qd.i32, **executor.options, **options)
+
+
+def integers(count: int, low: int = -3, high: int = 4) -> np.ndarray:
+    return np.random.default_rng(count).integers(low, high, count).astype(np.int32)
+
+
+def segment_totals(
+    x: np.ndarray, heads: np.ndarray, there: np.ndarray, size: int, combine: Callable[[Any, Any], Any]
+) -> np.ndarray:
+    """What a reduction of segments gives each member that is there, one by one."""
+    found = np.zeros_like(x)
+    segments: list[list[int]] = []
+    for member in range(len(x)):
+        if member % size == 0 or heads[member]:
+            segments.append([])
+        if there[member]:
+            segments[-1].append(member)
+    for members in filter(None, segments):
+        found[members] = functools.reduce(combine, x[members])
+    return found
+
+
+def test_reductions_of_segments() -> None:
+    @qd.kernel
+    def reduce(x, heads, out):
+        qd.loop_config(block_dim=64)
+        for i in range(len(x)):
+            out[0, i] = subgroup.segmented_reduce_add(x[i], heads[i])
+            out[1, i] = subgroup.segmented_reduce_min_tiled(x[i], heads[i], 3)
+            out[2, i] = subgroup.segmented_reduce_xor(x[i], heads[i] != 0)
+            out[3, i] = subgroup.segmented_reduce_mul_tiled(x[i], heads[i], 1)
+            if heads[i] == 0:
+                out[4, i] = subgroup.segmented_reduce_max(x[i], x[i] > 0)
+
+    x, heads = integers(100), integers(101, 0, 5)[:100] // 4
+    out = np.zeros((5, 100), np.int32)
+    reduce(x, heads, out)
+    everyone = np.ones(100, bool)
+    assert (out[0] == segment_totals(x, heads, everyone, 32, np.add)).all()
+    assert (out[1] == segment_totals(x, heads, everyone, 8, np.minimum)).all()
+    assert (out[2] == segment_totals(x, heads, everyone, 32, np.bitwise_xor)).all()
+    assert (out[3] == segment_totals(x, heads, everyone, 2, np.multiply)).all()
+    assert (out[4] == segment_totals(x, (x > 0) & (heads == 0), heads == 0, 32, np.maximum)).all()
+
+
+def test_sums_of_segments_in_the_members_order() -> None:
+    @qd.kernel
+    def sums(x, out):
+        qd.loop_config(block_dim=32)
+        for i in range(len(x)):
+            out[i] = subgroup.segmented_reduce_add(x[i], i % 5 == 0)
+
+    x = np.random.default_rng(2).standard_normal(64).astype(np.float32)
+    out = np.zeros(64, np.float32)
+    sums(x, out)
+    assert (out == segment_totals(x, np.arange(64) % 5 == 0, np.ones(64, bool), 32, np.add)).all()
+
+
+def test_parts_of_a_subgroup_are_sorted() -> None:
+    @qd.kernel
+    def sort(keys, values):
+        qd.loop_config(block_dim=64)
+        for i in range(len(keys)):
+            keys[i], values[i] = subgroup.bitonic_sort_kv_tiled(keys[i], values[i], 2)
+
+    keys, values = np.random.default_rng(9).permutation(128).astype(np.int32), np.arange(128, dtype=np.int32)
+    given = keys.copy()
+    sort(keys, values)
+    assert (keys == np.sort(given.reshape(-1, 4), axis=1).ravel()).all() and (given[values] == keys).all()
+
+
+@pytest.mark.parametrize("size", [32, 64])
+def test_ranks_of_digits(executor: TargetExecutor, size: int) -> None:
+    start(executor, subgroup_size=size)
+
+    @qd.kernel
+    def rank(digits, out):
+        qd.loop_config(block_dim=128)
+        for i in range(len(digits)):
+            out[i] = block.radix_rank_match_atomic_or(digits[i], 128, 4)
+
+    digits = integers(300, 0, 16)
+    out = np.zeros(300, np.int32)
+    rank(digits, out)
+    for first in range(0, 300, 128):
+        order = np.argsort(digits[first : first + 128], kind="stable")
+        assert (out[first : first + 128][order] == np.arange(len(order))).all()
+
+
+def test_members_that_match() -> None:
+    @qd.kernel
+    def match(x, out):
+        qd.loop_config(block_dim=64)
+        for i in range(len(x)):
+            out[0, i] = warp.match_any(0xFFFFFFFF, x[i])
+            out[1, i] = warp.match_all(0xFFFFFFFF, x[i] // 8)
+            out[2, i] = warp.unique(0x0000FFFF, x[i])
+            out[3, i] = warp.all_nonzero(0x000000FF, x[i])
+            out[4, i] = warp.any_nonzero(0x0000FF00, x[i])
+            out[5, i] = warp.active_mask()
+            if x[i] > 0:
+                out[6, i] = warp.match_all(warp.active_mask(), x[i])
+
+    x = np.concatenate([integers(64), np.full(20, 3, np.int32)])
+    out = np.zeros((7, 84), np.int64)
+    match(x, out)
+
+    def bits(team: np.ndarray) -> int:
+        return sum(1 << member for member in range(len(team)) if team[member])
+
+    for first in (0, 32, 64):
+        team, found = x[first : first + 32], out[:, first : first + 32]
+        assert found[0].tolist() == [bits(team == value) for value in team]
+        assert (found[1] == (bits(team == team) if len(set(team // 8)) == 1 else 0)).all()
+        assert (found[2] == ((team[:16] != 0).all() or (team[:16] == 0).all())).all()
+        assert (found[3] == (team[:8] != 0).all()).all() and (found[4] == (team[8:16] != 0).any()).all()
+        assert (found[5] == bits(team == team)).all()
+        alike = bits(team > 0) if len(set(team[team > 0])) == 1 else 0
+        assert (found[6][team > 0] == alike).all()
+
+
+def test_older_names_say_so_at_the_line() -> None:
+    @qd.kernel
+    def older(x):
+        qd.loop_config(block_dim=32)
+        for i in range(len(x)):
+            subgroup.memory_barrier()
+            subgroup.barrier()
+            x[i] = subgroup.ballot_full_subgroup(x[i] > 2)
+
+    x = np.arange(4, dtype=np.int32)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        older(x)
+    assert x.tolist() == [8] * 4
+    first = test_older_names_say_so_at_the_line.__code__.co_firstlineno
+    found = [(str(warning.message), warning.category, warning.lineno - first) for warning in caught]
+    assert found == [
+        ("qd.simt.subgroup.memory_barrier is an older name of qd.simt.subgroup.mem_fence", DeprecationWarning, 5),
+        ("qd.simt.subgroup.barrier is an older name of qd.simt.subgroup.sync", DeprecationWarning, 6),
+        ("qd.simt.subgroup.ballot_full_subgroup is an older name of qd.simt.subgroup.ballot", DeprecationWarning, 7),
+    ]
+    assert {warning.filename for warning in caught} == {__file__}
+
+
+def test_parts_larger_than_a_subgroup() -> None:
+    @qd.kernel
+    def too_large(x):
+        for i in range(len(x)):
+            x[i] = subgroup.segmented_reduce_add_tiled(x[i], False, 6)
+
+    with pytest.raises(AssertionError, match="no part of a subgroup"):
+        too_large(np.zeros(3, np.int32))
