@@ -13,6 +13,7 @@ from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Block, Op, Value
 from quadrants.ir.types import i64, lane_type, matrix_type, u1
 from quadrants.passes.clone import clone_ops
+from quadrants.passes.contraction_code import ContractionCode, rounded_up, sum_of, times
 from quadrants.passes.contractions import Contraction, Range
 from quadrants.passes.fold import number_of
 from quadrants.records import Record
@@ -54,23 +55,6 @@ def loop(
     return builder.op("for", low, high, *starts, regions=(body,), rank=1, **attributes).results
 
 
-def sum_of(builder: Builder, *parts: Value) -> Value:
-    """Index arithmetic that does not wrap."""
-    total = parts[0]
-    for part in parts[1:]:
-        total = builder.add(total, part, exact=True)
-    return total
-
-
-def times(builder: Builder, value: Value, factor: int) -> Value:
-    return value if factor == 1 else builder.mul(value, builder.index(factor), exact=True)
-
-
-def rounded_up(builder: Builder, value: Value, step: Value) -> Value:
-    """How many steps a positive value makes, a part of one counted as one."""
-    return builder.floordiv(builder.sub(sum_of(builder, value, step), builder.index(1), exact=True), step)
-
-
 class _Side(Record):
     """One factor: its range, where the block begins and ends in it, how many panels that makes, and their memory: rows
     of `piece` elements, depth after depth, for one piece of a panel after the other."""
@@ -85,14 +69,13 @@ class _Side(Record):
     memory: Value
 
 
-class TileWriter:
+class TileWriter(ContractionCode):
     """Writes a contraction in tiles with a builder."""
 
     def __init__(self, contraction: Contraction, shape: TileShape, builder: Builder) -> None:
-        self.contraction = contraction
+        super().__init__(contraction)
         self.shape = shape
         self.builder = builder
-        self.batch: dict[Value, Value] = {}
 
     def write(self) -> None:
         """The loop over blocks, parallel if the nest was."""
@@ -135,10 +118,7 @@ class TileWriter:
         found, shape = self.contraction, self.shape
         rest, column = self._split(builder, number, columns[0])
         rest, row = self._split(builder, rest, rows[0])
-        self.batch = {}
-        for part, extent in zip(reversed(found.batch), reversed(extents)):
-            rest, own = self._split(builder, rest, extent)
-            self.batch[part.counter] = sum_of(builder, part.low, own)
+        self.enter_batch(builder, rest, extents)
         left = self._side(builder, found.row, found.left, shape.rows, shape.block_rows, row, rows[1])
         right = self._side(builder, found.column, found.right, shape.columns, shape.block_columns, column, columns[1])
         sums = self._memory(builder, shape.block_rows * shape.block_columns)
@@ -194,7 +174,7 @@ class TileWriter:
     def _pack(self, builder: Builder, side: _Side, first: Value, depth: Value) -> None:
         """Copies a factor into its panels: depth after depth where its elements are neighbours across them."""
         zero = builder.index(0)
-        if self._is_across(side):
+        if self.runs_across(side.factor, side.range):
 
             def line(outer: Builder, at: Value, _: list[Value]) -> tuple[Value, ...]:
                 def part(inner: Builder, index: Value, _: list[Value]) -> tuple[Value, ...]:
@@ -212,12 +192,6 @@ class TileWriter:
                 return ()
 
             loop(builder, zero, side.panels, panel)
-
-    def _is_across(self, side: _Side) -> bool:
-        """Whether a factor's loads take neighbours in a row (or column) range, not in the depth."""
-        ops = self.contraction.slices[side.factor]
-        last = [op.operands[-1] for op in ops if op.kind == "load" and len(op.operands) > 1]
-        return any(index is side.range.counter for index in last)
 
     def _part(self, builder: Builder, side: _Side, index: Value, first: Value, depths: tuple[Value, Value]) -> None:
         """Some depths of one panel."""
@@ -286,7 +260,7 @@ class TileWriter:
 
             def element(part: Builder, offset: Value, _: list[Value]) -> tuple[Value, ...]:
                 values = {side.range.counter: sum_of(part, start, offset), self.contraction.depth.counter: k}
-                found = self._computed(part, side.factor, values)
+                found = self.computed(part, side.factor, values)
                 part.op("store", found, side.memory, *self._place(part, side, to, offset))
                 return ()
 
@@ -297,7 +271,7 @@ class TileWriter:
 
             # At the edge, and where elements are apart, vectors of the code generator's would only cost time to compile.
             edge = number_of(valid) is None
-            loop(inner, zero, valid, element, short=edge or not self._is_across(side))
+            loop(inner, zero, valid, element, short=edge or not self.runs_across(side.factor, side.range))
             if edge:
                 loop(inner, valid, whole, nothing, short=True)
             return ()
@@ -311,12 +285,6 @@ class TileWriter:
         number = builder.shr(offset, builder.index(side.piece.bit_length() - 1))
         row = sum_of(builder, line, times(builder, number, self.shape.block_depth))
         return row, builder.bit_and(offset, builder.index(side.piece - 1))
-
-    def _computed(self, builder: Builder, value: Value, counters: dict[Value, Value]) -> Value:
-        """A value of the nest, computed anew for other counters."""
-        values = {**self.batch, **counters}
-        builder.block.ops += clone_ops(self.contraction.slices[value], values)
-        return values.get(value, value)
 
     # Tiles of sums.
 
@@ -379,50 +347,19 @@ class TileWriter:
     # What the nest does with the sums.
 
     def _finish(self, builder: Builder, left: _Side, right: _Side, sums: Value) -> None:
-        found = self.contraction
-
         def row(outer: Builder, i: Value, _: list[Value]) -> tuple[Value, ...]:
             line = times(outer, outer.sub(i, left.first, exact=True), self.shape.block_columns)
             line = outer.sub(line, right.first, exact=True)
 
             def column(inner: Builder, j: Value, _: list[Value]) -> tuple[Value, ...]:
-                values = {**self.batch, found.row.counter: i, found.column.counter: j}
                 total = inner.emit("load", sums, sum_of(inner, line, j))
-                self._statement(inner, total, values)
+                self.statement(inner, total, i, j)
                 return ()
 
             loop(outer, right.first, right.end, column)
             return ()
 
         loop(builder, left.first, left.end, row)
-
-    def _statement(self, builder: Builder, total: Value, values: dict[Value, Value]) -> None:
-        found = self.contraction
-        for outside in list(found.slices)[2:]:
-            if outside not in values:
-                missing = [op for op in found.slices[outside] if op.results[0] not in values]
-                builder.block.ops += clone_ops(missing, values)
-        op = found.reduction
-        if op.kind != "for":
-            self._update(builder, total, values)
-            return
-        at = found.statement.ops.index(op)
-        builder.block.ops += clone_ops(found.statement.ops[:at], values)
-        assert found.start is not None
-        start = values.get(found.start, found.start)
-        values[op.results[0]] = builder.emit("sub" if found.negative else "add", start, total)
-        builder.block.ops += clone_ops(found.statement.ops[at + 1 : -1], values)
-
-    def _update(self, builder: Builder, total: Value, values: dict[Value, Value]) -> None:
-        """The element that the nest updates depth by depth is updated once; no other point has it."""
-        found, op = self.contraction, self.contraction.reduction
-        place = [values.get(operand, operand) for operand in op.operands[1:]]
-        kind = "sub" if found.negative else "add"
-        if op.kind == "update":
-            builder.op("update", total, *place, by=kind, atomic=False)
-        else:
-            old = builder.emit("load", *place)
-            builder.op("store", builder.emit(kind, old, total), *place)
 
 
 def _moved(builder: Builder, place: Value, by: int) -> Value:
