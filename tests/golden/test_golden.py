@@ -1,7 +1,7 @@
 """Golden files: IR text in, passes, IR text out.
 
 A file `*.qir` begins with the line `// passes: name, name` (and `// vectors: bits` where the target has some, `// launches` where its host
-launches loops, `// marked vectors: bits` where it makes vectors of marked loops), goes on with a module, and after a line `// ---` shows what
+launches loops, `// blocks: threads, subgroup, bytes` where it does and blocks of threads have that much shared memory, `// marked vectors: bits` where it makes vectors of marked loops), goes on with a module, and after a line `// ---` shows what
 the passes make of it. `pytest --bless` writes what they make into the files. Names are those of modules in
 `quadrants.passes`. The module is verified before the first pass and after each one.
 """
@@ -16,12 +16,14 @@ import pytest
 from quadrants.ir.text import parse_module, print_module
 from quadrants.ir.verify import verify
 from quadrants.passes.context import PassContext
+from quadrants.records import replace
 from quadrants.targets.capability import CapabilityRecord
 
 FILES = sorted(Path(__file__).parent.glob("**/*.qir"))
 DIRECTIVE = "// passes:"
 VECTORS = "// vectors:"
 LAUNCHES = "// launches"
+BLOCKS = "// blocks:"
 MARKED = "// marked vectors:"
 SEPARATOR = "// ---\n"
 
@@ -42,6 +44,10 @@ def record_of(text: str) -> CapabilityRecord | None:
         if line.startswith(MARKED):
             bits = int(line.removeprefix(MARKED))
             return CapabilityRecord("golden", "1", frozenset(), vector_bits=bits, marked_vectors=True)
+        if line.startswith(BLOCKS):
+            threads, subgroup, size = map(int, line.removeprefix(BLOCKS).split(","))
+            made = CapabilityRecord("golden", "1", frozenset(), launches=True, subgroup_sizes=(subgroup,))
+            return replace(made, block_threads=threads, shared_memory_bytes=size)
         if line == LAUNCHES:
             return CapabilityRecord("golden", "1", frozenset(), launches=True)
     return None

@@ -118,10 +118,16 @@ def test_nothing_leaves_the_threads_loop(jump: str) -> None:
 def test_a_threads_loop_stands_in_a_grid_loop_of_the_top_level() -> None:
     grid = re.search(r"  parallel for.*\n  }\n", PROGRAM, re.DOTALL)
     assert grid is not None
-    inner = "\n".join("  " + line for line in grid[0].replace("parallel for", "for").splitlines())
+    inner = "\n".join("  " + line for line in grid[0].splitlines())
     text = PROGRAM.replace(grid[0], f"  for %k in %zero .. %one {{\n{inner}\n  }}\n")
+    verify(parse_module(text))
+    with pytest.raises(VerificationError, match="a parallel loop within a parallel loop"):
+        verify(parse_module(text.replace("for %k", "parallel for %k")))
+    undecided = text.replace("stage lowered", "stage kernel").replace("parallel for %block", "for %block")
     with pytest.raises(VerificationError, match="a grid loop stands at a kernel's top level"):
-        verify(parse_module(text))
+        verify(parse_module(undecided))
+    with pytest.raises(VerificationError, match="a grid loop is parallel in stage lowered"):
+        verify(parse_module(text.replace("parallel for %block", "for %block")))
     loop = re.search(r"    for %thread.*\n    }\n", PROGRAM, re.DOTALL)
     assert loop is not None
     without = re.sub(r".*shared.*\n", "", PROGRAM)

@@ -6,8 +6,8 @@ block has as many threads as are left. Threads of a block that stand side by sid
 subgroup, a part of one, or (width 0) the whole block.
 
 That is how users write them. For a target that runs the threads of a block at once, a loop takes the native form, in every
-stage: a *grid loop* over the numbers of the blocks (a `for` at the kernel's top level of rank 1 that gives nothing,
-`parallel` once loops are decided), with one *threads loop* in its body (a `for` from 0 to the block's threads with the
+stage: a *grid loop* over the numbers of the blocks (a `for` at the kernel's top level, or in loops in order there, of rank 1 that
+gives nothing, `parallel` once loops are decided), with one *threads loop* in its body (a `for` from 0 to the block's threads with the
 attribute `threads`, the most that a block has, a constant), whose iterations run at once and may meet; the counter is the
 thread's number.
     Laws. The grid loop's body beside the threads loop is the same for all threads: each may do it again, so that it writes

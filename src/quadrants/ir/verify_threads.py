@@ -52,14 +52,14 @@ def _threads_loop(verifier: Verifier, op: Op) -> None:
     low = op.operands[0].owner
     if type(low) is not Op or low.kind != "constant" or low.attributes["value"] != 0:
         verifier.fail("a threads loop counts from 0", op)
-    if len(verifier.loops) != 1 or op not in verifier.loops[0].op.regions[0].ops:
+    if not verifier.loops or op not in verifier.loops[-1].op.regions[0].ops or len(_grid(verifier)) != 1:
         verifier.fail("a threads loop stands in a grid loop's body, not here", op)
 
 
 def _grid_loop(verifier: Verifier, op: Op) -> None:
     stage = verifier.module.stage
-    if verifier.loops or not verifier.within.is_kernel:
-        verifier.fail("a grid loop stands at a kernel's top level, not here", op)
+    if not verifier.within.is_kernel or (verifier.loops and stage == "kernel"):
+        verifier.fail("a grid loop stands at a kernel's top level, or in loops in order there, not here", op)
     if op.attribute("rank") != 1 or op.results:
         verifier.fail("a grid loop has one counter and gives nothing", op)
     if stage != "kernel" and not op.attribute("parallel"):
@@ -87,10 +87,18 @@ def _same_in_all_threads(verifier: Verifier, op: Op) -> None:
             _same_in_all_threads(verifier, inner)
 
 
+def _grid(verifier: Verifier) -> Sequence[Around]:
+    """The grid loop around the code at hand, and the loops within it."""
+    for position, around in enumerate(verifier.loops):
+        if threads_loop_of(around.op) is not None:
+            return verifier.loops[position:]
+    return ()
+
+
 def check_team_op(verifier: Verifier, op: Op) -> None:
     """Fails for an operation on threads that stands elsewhere than the laws say."""
-    loops, stage = verifier.loops, verifier.module.stage
-    if not loops or threads_loop_of(loops[0].op) is None:
+    loops, stage = _grid(verifier), verifier.module.stage
+    if not loops:
         if stage != "kernel":
             verifier.fail(f"{op.kind} in stage {stage} outside of grid loops: block loops are taken apart by then", op)
     elif op.kind == "thread_index":

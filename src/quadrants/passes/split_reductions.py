@@ -1,7 +1,8 @@
 """Takes reductions of parallel loops apart for targets whose host launches them: a partial for each chunk of iterations, written
 to a temporary array by a loop over the chunks, and a loop in order that combines the partials.
 
-What is left of parallel loops carries nothing, so that it can be launched on a device.
+What is left of parallel loops carries nothing, so that it can be launched on a device. Where blocks of the device's threads share
+memory, they combine what their threads have (`reduce_in_blocks.py`).
 """
 
 from __future__ import annotations
@@ -15,25 +16,31 @@ from quadrants.passes.clone import clone_ops
 from quadrants.passes.context import PassContext
 from quadrants.passes.nest import carried_arguments, counters, highs, inits, lows
 from quadrants.passes.privatise import identity
+from quadrants.passes.reduce_in_blocks import reduce_in_blocks
 
 __all__ = ["run"]
 
 
 def run(module: Module, context: PassContext) -> None:
-    """In place; stage `lowered`. Law: partials are combined in the chunks' order, as the law of reductions says."""
+    """In place; stage `lowered`. Law: partials are combined in one order, which the number of iterations tells, as the law of
+    reductions says."""
     if context.record is not None and context.record.launches:
-        _block(module.kernel.body)
+        _block(module.kernel.body, context)
 
 
-def _block(block: Block) -> None:
+def _block(block: Block, context: PassContext) -> None:
     ops: list[Op] = []
     for op in block.ops:
         if op.attribute("parallel") and op.results:
-            ops += _split(op)
+            if context.record.block_threads:
+                ops += reduce_in_blocks(op, context.record)
+                context.count("reductions in blocks")
+            else:
+                ops += _split(op)
             continue
         if not op.attribute("parallel"):
             for region in op.regions:
-                _block(region)
+                _block(region, context)
         ops.append(op)
     block.ops = ops
 

@@ -67,6 +67,7 @@ class _Widener:
         self.function = function
         self.context = context
         self.wide = f64 if context.record is None or context.record.has_dtype(f64) else f32
+        self.spread = context.record is not None and bool(context.record.block_threads)
         self.nest = Nest(function)
         self.forms = Forms(self.nest)
 
@@ -125,7 +126,7 @@ class _Widener:
             result = end.emit("cast", narrow, type=narrow.type)
             replace_uses(self.nest, narrow, result)
             narrow.type = wider
-        _Widening(self.nest, self.forms, wide, self.wide).loop(loop, set(wide), start)
+        _Widening(self.nest, self.forms, wide, self.wide, self.spread).loop(loop, set(wide), start)
         block.ops[position : position + 1] = [*before.ops, loop, *behind.ops]
         self.nest = Nest(self.function)
         self.forms = Forms(self.nest)
@@ -148,13 +149,15 @@ def _is_open(op: Op, forms: Forms) -> bool:
 
 
 class _Widening:
-    """Widens the sums of one parallel loop. `chains` are by the position at which that loop carries them."""
+    """Widens the sums of one parallel loop. `chains` are by the position at which that loop carries them; `spread`: its
+    iterations are spread over threads, one by one, so that none adds up neighbours."""
 
-    def __init__(self, nest: Nest, forms: Forms, chains: dict[int, Chain], wide: ScalarType) -> None:
+    def __init__(self, nest: Nest, forms: Forms, chains: dict[int, Chain], wide: ScalarType, spread: bool) -> None:
         self.nest = nest
         self.forms = forms
         self.chains = chains
         self.wide = wide
+        self.spread = spread
         self.values = {value for chain in chains.values() for value in chain.values}
         self.steps = {op: place for chain in chains.values() for op, place in chain.steps}
         self.inner = {loop for chain in chains.values() for loop in chain.loops}
@@ -163,7 +166,8 @@ class _Widening:
         """Widens what a loop carries at some positions; its inits and results are wide already."""
         deep = [inner for inner in self.inner if self._next_inside(inner, loop)]
         length = self._block_length(loop)
-        broken = loop.kind == "while" or any(jump.kind == "break" for jump in loop_jumps(loop.regions[-1]))
+        spread = loop.attribute("parallel") and self.spread
+        broken = spread or loop.kind == "while" or any(jump.kind == "break" for jump in loop_jumps(loop.regions[-1]))
         if not deep and not broken and length >= _SMALLEST_BLOCK and self._is_straight(loop.regions[0], loop):
             self._cut(loop, positions, length, start)
             return

@@ -31,6 +31,8 @@ class CapabilityRecord(Record):
     functions: rows of the op table, elementary functions of floats, that the target computes itself; others are written
     out in arithmetic (passes/expand_functions.py).
     exact_remainder: whether the remainder of floats that the code generator offers is exact; else it is written out.
+    block_threads: the most threads of a block that run at once, share memory and wait for one another (`ir/threads.py`); 0
+    where blocks are taken apart.
     shared_memory_bytes: memory shared by one block of a GPU's threads; 0 on CPUs.
     """
 
@@ -55,6 +57,7 @@ class CapabilityRecord(Record):
     launches: bool = False
     subgroup_sizes: tuple[int, ...] = ()
     exact_remainder: bool = True
+    block_threads: int = 0
     shared_memory_bytes: int = 0
     calls_c: bool = False
     functions: frozenset[str] = frozenset()

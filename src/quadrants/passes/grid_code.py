@@ -1,0 +1,171 @@
+"""Writes grid loops (`ir/threads.py`): loops over blocks of threads that run at once, share memory and wait for one another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from quadrants.ir.builder import Builder
+from quadrants.ir.nodes import Block, Value
+from quadrants.ir.types import ScalarType, i64, matrix_type, scalar_of
+
+__all__ = ["GridLoop", "Odometer", "combine_in_block", "rounded_up", "when"]
+
+
+class GridLoop:
+    """A grid loop being written.
+
+    `number`: the block's; `block`: a builder of what its threads do alike, in front of what each does; `thread` and
+    `inside`: a thread's number, and a builder of what each does.
+    """
+
+    def __init__(self, builder: Builder, blocks: Value, size: int) -> None:
+        self.outside = builder
+        self.blocks = blocks
+        self.size = size
+        self._body, self._region = Block(), Block()
+        self.number = self._body.add_argument(i64, "block")
+        self.thread = self._region.add_argument(i64, "thread")
+        self.block = Builder(self._body, builder.location)
+        self.inside = Builder(self._region, builder.location)
+
+    def shared(self, scalar: ScalarType, *sizes: int) -> Value:
+        """Memory that the threads of a block share; undefined at first."""
+        return self.block.emit("shared", type=matrix_type(scalar, sizes))
+
+    def close(self, **attributes: Any) -> None:
+        """Appends the loop; the attributes are the loop's over blocks."""
+        self.inside.op("yield")
+        zero, size = self.block.index(0), self.block.index(self.size)
+        self.block.op("for", zero, size, regions=(self._region,), rank=1, threads=self.size)
+        self.block.op("yield")
+        first = self.outside.index(0)
+        self.outside.op("for", first, self.blocks, regions=(self._body,), rank=1, parallel=True, **attributes)
+
+
+class Odometer:
+    """The counters of a nest, each from 0 to its extent, for places that lie `step` apart: digits of a step are added to
+    digits of a place, so that no iteration divides. What the host computes goes to `builder`."""
+
+    def __init__(self, builder: Builder, extents: Sequence[Value], step: Value) -> None:
+        self.extents = tuple(extents)
+        self._step = self._digits(builder, step)
+
+    def _digits(self, builder: Builder, place: Value) -> list[Value]:
+        found: list[Value] = []
+        for extent in reversed(self.extents[1:]):
+            found.append(builder.truncmod(place, extent))
+            place = builder.truncdiv(place, extent)
+        return [place, *reversed(found)]
+
+    def start(self, builder: Builder, place: Value) -> list[Value]:
+        """The counters at a place."""
+        return self._digits(builder, place)
+
+    def following(self, builder: Builder, digits: Sequence[Value]) -> list[Value]:
+        """The counters one step on. Law: a digit and a step's digit are less than twice the extent."""
+        found: list[Value] = []
+        carry: Value | None = None
+        for position in range(len(digits) - 1, -1, -1):
+            total = builder.add(digits[position], self._step[position], exact=True)
+            if carry is not None:
+                total = builder.add(total, carry, exact=True)
+            if position:
+                over = builder.ge(total, self.extents[position])
+                less = builder.sub(total, self.extents[position], exact=True)
+                total = builder.select(over, less, total)
+                carry = builder.cast(over, i64)
+            found.append(total)
+        return found[::-1]
+
+
+def rounded_up(builder: Builder, value: Value, step: int) -> Value:
+    """How many steps a value that is not negative makes, a part of one counted as one."""
+    if step == 1:
+        return value
+    return builder.floordiv(builder.add(value, builder.index(step - 1), exact=True), builder.index(step))
+
+
+def when(builder: Builder, condition: Value, fill: Callable[[Builder], None]) -> None:
+    """Appends what `fill` writes under a condition."""
+    then, otherwise = Block(), Block()
+    inner = Builder(then, builder.location)
+    fill(inner)
+    inner.op("yield")
+    Builder(otherwise, builder.location).op("yield")
+    builder.op("if", condition, regions=(then, otherwise), types=())
+
+
+def combine_in_block(grid: GridLoop, values: Sequence[Value], combiners: Sequence[str], subgroup: int) -> list[Value]:
+    """Values of all threads of a block, combined: what thread 0 gets; other threads get something.
+
+    Law: the tree is fixed by the block's size and `subgroup`, how many neighbours exchange values (1: none do).
+    """
+    tree = _Tree(grid, combiners)
+    found = tree.exchanged(list(values), min(subgroup, grid.size))
+    groups = grid.size // min(subgroup, grid.size)
+    if groups == 1:
+        return found
+    memories = [grid.shared(scalar_of(value.type), groups) for value in values]
+    tree.keep(memories, found, min(subgroup, grid.size))
+    if groups <= subgroup:
+        place = grid.inside.bit_and(grid.thread, grid.inside.index(groups - 1))
+        return tree.exchanged([grid.inside.load(memory, place) for memory in memories], groups)
+    return tree.halved(memories, groups)
+
+
+class _Tree:
+    def __init__(self, grid: GridLoop, combiners: Sequence[str]) -> None:
+        self.builder = grid.inside
+        self.thread = grid.thread
+        self.combiners = combiners
+
+    def _combined(self, builder: Builder, ones: Sequence[Value], others: Sequence[Value]) -> list[Value]:
+        return [builder.emit(by, one, other) for by, one, other in zip(self.combiners, ones, others)]
+
+    def exchanged(self, values: list[Value], width: int) -> list[Value]:
+        """Combined over teams of `width`: each member has the result."""
+        builder = self.builder
+        lane = builder.bit_and(self.thread, builder.index(width - 1))
+        distance = width // 2
+        while distance:
+            source = builder.bit_xor(lane, builder.index(distance))
+            others = [builder.emit("shuffle", value, source, width=width) for value in values]
+            values = self._combined(builder, values, others)
+            distance //= 2
+        return values
+
+    def keep(self, memories: list[Value], values: list[Value], width: int) -> None:
+        """The first of each team of `width` puts its values into shared memory."""
+        builder = self.builder
+        shift = builder.index(width.bit_length() - 1)
+
+        def store(inner: Builder) -> None:
+            place = inner.shr(self.thread, shift)
+            for memory, value in zip(memories, values):
+                inner.op("store", value, memory, place)
+
+        if width == 1:
+            store(builder)
+        else:
+            lane = builder.bit_and(self.thread, builder.index(width - 1))
+            when(builder, builder.eq(lane, builder.index(0)), store)
+        builder.op("barrier")
+
+    def halved(self, memories: list[Value], count: int) -> list[Value]:
+        """Combined in shared memory, one half with the other."""
+        builder = self.builder
+        distance = count // 2
+        while distance:
+
+            def half(inner: Builder, by: int = distance) -> None:
+                other = inner.add(self.thread, inner.index(by), exact=True)
+                ones = [inner.load(memory, self.thread) for memory in memories]
+                others = [inner.load(memory, other) for memory in memories]
+                for memory, value in zip(memories, self._combined(inner, ones, others)):
+                    inner.op("store", value, memory, self.thread)
+
+            when(builder, builder.lt(self.thread, builder.index(distance)), half)
+            builder.op("barrier")
+            distance //= 2
+        return [builder.load(memory, builder.index(0)) for memory in memories]
