@@ -24,7 +24,7 @@ def test_prints_beyond_the_room_are_an_error(capsys: pytest.CaptureFixture[str])
     qd.init(arch=qd.vulkan, offline_cache=False, enable_fallback=False, log_level="error")
 
     @qd.kernel
-    def say(count: qd.i32):
+    def say(count):
         for i in range(count):
             print(i, -i)
 

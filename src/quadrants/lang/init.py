@@ -14,6 +14,7 @@ from quadrants.lang.arch import Wish, choose, widest_float
 from quadrants.lang.types import use_python_widths
 from quadrants.runtime import threads
 from quadrants.targets import table
+from quadrants.targets.device import live
 
 __all__ = [
     "amdgpu",
@@ -167,6 +168,7 @@ def sync() -> None:
     """Wait until everything launched has run; raises what a kernel reported meanwhile (failed assertions)."""
     for callback in _sync_callbacks:
         callback()
+    live.synchronise()
 
 
 def config() -> knobs.State | None:

@@ -47,7 +47,8 @@ class Runnable(Protocol):
         ...
 
     def finish(self) -> None:
-        """Waits until all tasks are done; prints what they printed; the errors of `launch`."""
+        """Prints what the tasks printed; the errors of `launch`. Waits until all tasks are done, where any of them prints or
+        checks."""
         ...
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Sequence
 
 from quadrants.ir.nodes import Function, Module, walk
 from quadrants.ir.types import ArrayType, scalar_of
@@ -16,26 +16,21 @@ from quadrants.targets.webgpu.emit_control import flat_loop, write_region
 from quadrants.targets.webgpu.helpers import texts_of
 from quadrants.targets.webgpu.probe import Driver
 from quadrants.targets.webgpu.scalars import from_memory, register, zero
+from quadrants.targets.webgpu.views import Views
+from quadrants.targets.webgpu.windows import ONE, Range
 from quadrants.targets.webgpu.writer import ArrayNames, Shader, Writer, expanded_parameters, scalar
 
-__all__ = ["VIEWS", "WORKGROUP", "EmittedTask", "emit_task"]
+__all__ = ["WORKGROUP", "EmittedTask", "emit_task"]
 
 WORKGROUP = 64
-VIEWS = {
-    "heap": "array<u32>",
-    "heap64": "array<u64>",
-    "heap_atomic": "array<atomic<u32>>",
-    "heap64_atomic": "array<atomic<u64>>",
-    "status": "array<atomic<u32>>",
-}
-"""The bindings behind that of the parameters, in order; all but the status are the heap."""
 
 
 class EmittedTask(Record):
-    """A shader: its text, the views that it binds, the frame in which it finds its parameters, its tables of words."""
+    """A shader: its text, the (kind, window) of the views that it binds, the frame in which it finds its parameters, its tables of
+    words."""
 
     text: str
-    views: tuple[str, ...]
+    views: tuple[tuple[str, int], ...]
     frame: Frame
     messages: dict[int, Message]
     prints: dict[int, PrintFormat]
@@ -51,9 +46,13 @@ class _EntryWriter(Writer):
 class _FunctionWriter(Writer):
     """A function: arrays as their numbers, slots as pointers; results in a structure with the mark of a failed check."""
 
+    def __init__(self, shader: Shader, function: Function, symbol: str) -> None:
+        super().__init__(shader, function)
+        self.symbol = symbol
+
     @property
     def struct(self) -> str:
-        return f"Results_{self.shader.symbols[self.function.name]}"
+        return f"Results_{self.symbol}"
 
     @property
     def has_struct(self) -> bool:
@@ -75,43 +74,39 @@ class _FunctionWriter(Writer):
         return f"struct {self.struct} {{ {', '.join(fields)} }}"
 
 
-def emit_task(task: Task, module: Module, driver: Driver) -> EmittedTask:
-    """The shader of a task, for a driver that takes floats in this way."""
-    shader = Shader(driver)
+def emit_task(
+    task: Task, module: Module, driver: Driver, views: Views, windows: Sequence[Range] | None = None
+) -> EmittedTask:
+    """The shader of a task, for a driver that takes floats in this way; `windows`: those of its arrays, where it is not one."""
     functions = callees_first(module, [task], "on a GPU by WebGPU")
-    for number, function in enumerate(functions):
-        shader.symbols[function.name] = (
-            f"f{number}_{''.join(c if c.isascii() and c.isalnum() else '_' for c in function.name)}"
-        )
+    shader = Shader(driver, views)
     shader.may_fail = _failing(functions, module)
-    texts: list[str] = []
-    for function in functions:
-        texts += _function(shader, function)
     frame = frame_layout(task.function)
-    entry = _entry(shader, task, frame)
-    helpers = texts_of(shader.helpers)
-    joined = "\n".join([*helpers, *texts, entry])
-    words = set(re.findall(r"\w+", joined))
-    views = tuple([view for view in VIEWS if view in words])
-    head = ["@group(0) @binding(0) var<storage, read_write> params: array<u32>;"]
-    head += [
-        f"@group(0) @binding({k + 1}) var<storage, read_write> {view}: {VIEWS[view]};"
-        for k, view in enumerate(VIEWS)
-        if view in views
-    ]
+    entry = _entry(shader, task, frame, windows)
+    texts: dict[str, list[str]] = {}
+    while left := [asked for asked, symbol in shader.symbols.items() if symbol not in texts]:
+        for name, ranges in left:
+            symbol = shader.symbol(name, ranges)
+            texts[symbol] = _function(shader, module.functions[name], symbol, ranges)
+    head = ["@group(0) @binding(0) var<storage, read_write> params: array<u32>;", *views.declarations()]
     head += ["var<private> nothing_u32: u32;", "var<private> nothing_u64: u64;"]
     head += [f"var<private> table_{k}{text}" for k, text in enumerate(shader.tables)]
-    return EmittedTask("\n".join([*head, joined, ""]), views, frame, shader.messages, shader.prints)
+    lines = [*head, *texts_of(shader.helpers), *[line for text in texts.values() for line in text], entry, ""]
+    return EmittedTask("\n".join(lines), tuple(views.used()), frame, shader.messages, shader.prints)
 
 
-def _entry(shader: Shader, task: Task, frame: Frame) -> str:
+def _entry(shader: Shader, task: Task, frame: Frame, windows: Sequence[Range] | None) -> str:
+    ranges = iter(windows or ())
     writer = _EntryWriter(shader, task.function)
     for value, offset in zip(task.function.parameters, frame.parameters):
         if type(value.type) is ArrayType:
             axes = value.type.rank
             names = [_word(offset // SLOT + word) for word in range(1 + 2 * axes)]
             held = [writer.let("i64", f"i64({name})") for name in names]
-            writer.arrays[value] = ArrayNames(held[0], tuple(held[1 : 1 + axes]), tuple(held[1 + axes :]))
+            place = ONE if windows is None else next(ranges)
+            writer.arrays[value] = ArrayNames(
+                held[0], tuple(held[1 : 1 + axes]), tuple(held[1 + axes :]), windows=place
+            )
         else:
             type_ = scalar(value)
             bits = _word(offset // SLOT) if type_.bits == 64 else f"params[{1 + 2 * (offset // SLOT)}u]"
@@ -136,8 +131,9 @@ def _word(number: int) -> str:
     return f"param64({1 + 2 * number}u)"
 
 
-def _function(shader: Shader, function: Function) -> list[str]:
-    writer = _FunctionWriter(shader, function)
+def _function(shader: Shader, function: Function, symbol: str, windows: tuple[Range, ...]) -> list[str]:
+    writer = _FunctionWriter(shader, function, symbol)
+    ranges = iter(windows)
     parameters: list[str] = []
     for k, value in enumerate(function.parameters):
         type_ = value.type
@@ -155,11 +151,11 @@ def _function(shader: Shader, function: Function) -> list[str]:
             names = expanded_parameters(k, type_)
             parameters += [f"{name}: i64" for name in names]
             writer.arrays[value] = ArrayNames(
-                names[0], tuple(names[1 : 1 + type_.rank]), tuple(names[1 + type_.rank :])
+                names[0], tuple(names[1 : 1 + type_.rank]), tuple(names[1 + type_.rank :]), windows=next(ranges)
             )
     write_region(writer, function.body)
     result = f" -> {writer.struct}" if writer.has_struct else ""
-    head = f"fn {shader.symbols[function.name]}({', '.join(parameters)}){result} {{"
+    head = f"fn {symbol}({', '.join(parameters)}){result} {{"
     structs = [writer.struct_text()] if writer.has_struct else []
     return [*structs, head, *writer.front, *writer.lines, "}"]
 

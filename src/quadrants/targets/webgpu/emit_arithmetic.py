@@ -64,7 +64,7 @@ def _power(writer: Writer, op: Op) -> None:
 
 def _called(writer: Writer, op: Op) -> None:
     """A row that a function of the module computes."""
-    symbol = writer.shader.symbols[op.attributes["callee"]]
+    symbol = writer.shader.symbol(op.attributes["callee"])
     writer.define(op.results[0], f"{symbol}({', '.join(_operands(writer, op))}).r0")
 
 

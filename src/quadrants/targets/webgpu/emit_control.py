@@ -13,6 +13,7 @@ from quadrants.targets.artifact import Message, PrintFormat, content_id
 from quadrants.targets.webgpu import emit_arithmetic, emit_memory
 from quadrants.targets.webgpu.scalars import register, to_memory
 from quadrants.targets.webgpu.status import FAILED, FORM, FORM_VALUES, PRINT_CURSOR, PRINT_WORDS, PRINTS
+from quadrants.targets.webgpu.windows import Range
 from quadrants.targets.webgpu.writer import Loop, Writer, scalar
 
 __all__ = ["flat_loop", "write_region"]
@@ -186,6 +187,7 @@ def _while(writer: Writer, op: Op) -> None:
 def _call(writer: Writer, op: Op) -> None:
     callee = op.attributes["callee"]
     arguments: list[str] = []
+    windows: list[Range] = []
     for operand in op.operands:
         if type(operand.type) is not ArrayType:
             arguments.append(writer.name(operand))
@@ -195,7 +197,8 @@ def _call(writer: Writer, op: Op) -> None:
             arguments.append(names.slot[1:] if names.slot[0] == "*" else f"&{names.slot}")
         else:
             arguments += [names.base, *names.shape, *names.strides]
-    text = f"{writer.shader.symbols[callee]}({', '.join(arguments)})"
+            windows.append(names.windows)
+    text = f"{writer.shader.symbol(callee, tuple(windows))}({', '.join(arguments)})"
     may_fail = callee in writer.shader.may_fail
     if not op.results and not may_fail:
         writer.line(f"{text};")
@@ -235,13 +238,14 @@ def _check(writer: Writer, op: Op) -> None:
     message = Message(op.attribute("message", ""), op.attribute("error", "assert"), op.location, types)
     number = content_id("check", message.text, message.error, message.location, message.types)
     writer.shader.messages[number] = message
+    status = writer.shader.views.status()
     writer.line(f"if (!{writer.name(op.operands[0])}) {{")
     writer.depth += 1
-    writer.line(f"if (atomicExchange(&status[{FAILED}], 1u) == 0u) {{")
+    writer.line(f"if (atomicExchange(&{status}[{FAILED}], 1u) == 0u) {{")
     for k, word in enumerate(_halves(number)):
-        writer.line(f"  atomicStore(&status[{FORM + k}], {word});")
+        writer.line(f"  atomicStore(&{status}[{FORM + k}], {word});")
     for k, word in enumerate(_words(writer, op, 1)):
-        writer.line(f"  atomicStore(&status[{FORM_VALUES + k}], {word});")
+        writer.line(f"  atomicStore(&{status}[{FORM_VALUES + k}], {word});")
     writer.line("}")
     writer.leave([], failed=True)
     writer.depth -= 1
@@ -254,10 +258,11 @@ def _print(writer: Writer, op: Op) -> None:
     number = content_id("print", form.pieces, form.specs, form.types)
     writer.shader.prints[number] = form
     words = [*_halves(number), *_words(writer, op, 0)]
-    at = writer.let("u32", f"atomicAdd(&status[{PRINT_CURSOR}], {len(words)}u)")
+    status = writer.shader.views.status()
+    at = writer.let("u32", f"atomicAdd(&{status}[{PRINT_CURSOR}], {len(words)}u)")
     writer.line(f"if ({at} + {len(words)}u <= {PRINT_WORDS}u) {{")
     for k, word in enumerate(words):
-        writer.line(f"  atomicStore(&status[{PRINTS}u + {at} + {k}u], {word});")
+        writer.line(f"  atomicStore(&{status}[{PRINTS}u + {at} + {k}u], {word});")
     writer.line("}")
 
 

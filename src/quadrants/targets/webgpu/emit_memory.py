@@ -1,4 +1,4 @@
-"""Accesses to memory: one buffer, the heap, seen as words of 32 and of 64 bits and as atomic ones; slots are variables."""
+"""Accesses to memory: the heap, seen as words of 32 and of 64 bits and as atomic ones; slots are variables."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from quadrants.ir.nodes import Op, Value
-from quadrants.ir.types import ArrayType, ScalarType
+from quadrants.ir.types import ArrayType
 from quadrants.targets.webgpu.emit_arithmetic import combine
 from quadrants.targets.webgpu.scalars import from_memory, is_narrow, register, to_memory
 from quadrants.targets.webgpu.writer import ArrayNames, Writer, scalar
@@ -15,7 +15,7 @@ __all__ = ["HANDLERS"]
 
 
 def _address(writer: Writer, array: Value, indices: tuple[Value, ...]) -> str:
-    """The place of an element in bytes of the heap."""
+    """The place of an element in bytes behind the start of its array's first window."""
     names = writer.array(array)
     parts = [f"{writer.name(index)} * {stride}" for index, stride in zip(indices, names.strides)]
     return writer.let("i64", " + ".join([names.base, *parts]))
@@ -34,23 +34,25 @@ def _slot_element(writer: Writer, array: Value, indices: tuple[Value, ...]) -> s
     return f"({names.slot})[{' + '.join(parts)}]"
 
 
-def _read(writer: Writer, type_: ScalarType, address: str) -> str:
+def _read(writer: Writer, array: Value, address: str) -> str:
     """The expression of an element at an address."""
-    if type_.bits == 64:
-        return from_memory(type_, f"heap64[u32({address} >> 3u)]")
+    type_, views, windows = scalar(array), writer.shader.views, writer.array(array).windows
+    bits = views.load(windows, type_.bits == 64, address)
     if is_narrow(type_):
-        return from_memory(type_, f"{writer.shader.helper('load_narrow')}({address}, {8 * type_.bytes}u)")
-    return from_memory(type_, f"heap[u32({address} >> 2u)]")
+        bits = f"extractBits({bits}, (u32({address}) & 3u) * 8u, {8 * type_.bytes}u)"
+    return from_memory(type_, bits)
 
 
-def _write(writer: Writer, type_: ScalarType, address: str, value: str) -> None:
+def _write(writer: Writer, array: Value, address: str, value: str) -> None:
+    type_, views, windows = scalar(array), writer.shader.views, writer.array(array).windows
     bits = to_memory(type_, value)
+    if is_narrow(type_):
+        writer.line(views.store_narrow(windows, address, 8 * type_.bytes, bits))
+        return
     if type_.bits == 64:
-        writer.line(f"heap64[u32({address} >> 3u)] = {bits};")
-    elif is_narrow(type_):
-        writer.line(f"{writer.shader.helper('store_narrow')}({address}, {8 * type_.bytes}u, {bits});")
-    else:
-        writer.line(f"heap[u32({address} >> 2u)] = {bits};")
+        bits = writer.let("u64", bits)
+    for line in views.store(windows, type_.bits == 64, address, bits):
+        writer.line(line)
 
 
 def _load(writer: Writer, op: Op) -> None:
@@ -59,7 +61,7 @@ def _load(writer: Writer, op: Op) -> None:
         writer.define(op.results[0], _slot_element(writer, array, tuple(indices)))
         return
     address = _address(writer, array, tuple(indices))
-    writer.define(op.results[0], _read(writer, scalar(op.results[0]), address))
+    writer.define(op.results[0], _read(writer, array, address))
 
 
 def _store(writer: Writer, op: Op) -> None:
@@ -68,7 +70,7 @@ def _store(writer: Writer, op: Op) -> None:
     if array.type.is_slot:
         writer.line(f"{_slot_element(writer, array, tuple(indices))} = {name};")
         return
-    _write(writer, scalar(value), _address(writer, array, tuple(indices)), name)
+    _write(writer, array, _address(writer, array, tuple(indices)), name)
 
 
 def _update(writer: Writer, op: Op) -> None:
@@ -82,11 +84,11 @@ def _update(writer: Writer, op: Op) -> None:
         return
     address = _address(writer, array, tuple(indices))
     if not op.attribute("atomic", True):
-        writer.define(op.results[0], _read(writer, type_, address))
-        _write(writer, type_, address, combine(writer, by, type_, writer.names[op.results[0]], name))
+        writer.define(op.results[0], _read(writer, array, address))
+        _write(writer, array, address, combine(writer, by, type_, writer.names[op.results[0]], name))
         return
     old = writer.variable(register(type_))
-    _exchange(writer, type_, address, old, lambda current: combine(writer, by, type_, current, name))
+    _exchange(writer, array, address, old, lambda current: combine(writer, by, type_, current, name))
     writer.names[op.results[0]] = old
 
 
@@ -101,18 +103,17 @@ def _compare_exchange(writer: Writer, op: Op) -> None:
         return
     old = writer.variable(register(type_))
     address = _address(writer, array, tuple(indices))
-    _exchange(writer, type_, address, old, lambda current: f"select({current}, {name}, {current} == {wanted})")
+    _exchange(writer, array, address, old, lambda current: f"select({current}, {name}, {current} == {wanted})")
     writer.names[op.results[0]] = old
 
 
-def _exchange(writer: Writer, type_: ScalarType, address: str, old: str, changed: Callable[[str], str]) -> None:
+def _exchange(writer: Writer, array: Value, address: str, old: str, changed: Callable[[str], str]) -> None:
     """A loop that puts `changed(current)` in place of the current value, unless another thread was there in between."""
+    type_, views, windows = scalar(array), writer.shader.views, writer.array(array).windows
     wide = type_.bits == 64
-    view, held, shift = ("heap64_atomic", "u64", 3) if wide else ("heap_atomic", "u32", 2)
-    place = f"&{view}[u32({address} >> {shift}u)]"
     writer.line("loop {")
     writer.depth += 1
-    word = writer.let(held, f"atomicLoad({place})")
+    word = writer.let("u64" if wide else "u32", views.atomic_load(windows, wide, address))
     bits = word
     offset = f"(u32({address}) & 3u) * 8u, {8 * type_.bytes}u"
     if is_narrow(type_):
@@ -120,7 +121,7 @@ def _exchange(writer: Writer, type_: ScalarType, address: str, old: str, changed
     writer.line(f"{old} = {from_memory(type_, bits)};")
     new_bits = to_memory(type_, changed(old))
     new_word = f"insertBits({word}, {new_bits}, {offset})" if is_narrow(type_) else new_bits
-    writer.line(f"if (atomicCompareExchangeWeak({place}, {word}, {new_word}).exchanged) {{ break; }}")
+    writer.line(f"if ({views.exchange(windows, wide, address, word, new_word)}) {{ break; }}")
     writer.depth -= 1
     writer.line("}")
 

@@ -201,18 +201,6 @@ HELPERS: dict[str, str] = {
   let low = u32(x & 0xfffffffflu);
   return select(countTrailingZeros(low), 32u + countTrailingZeros(u32(x >> 32u)), low == 0u);
 }""",
-    "load_narrow": """fn load_narrow(address: i64, bits: u32) -> u32 {
-  let at = u32(address);
-  return extractBits(heap[at >> 2u], (at & 3u) * 8u, bits);
-}""",
-    "store_narrow": """fn store_narrow(address: i64, bits: u32, value: u32) {
-  let at = u32(address);
-  loop {
-    let old = atomicLoad(&heap_atomic[at >> 2u]);
-    let new_word = insertBits(old, value, (at & 3u) * 8u, bits);
-    if (atomicCompareExchangeWeak(&heap_atomic[at >> 2u], old, new_word).exchanged) { break; }
-  }
-}""",
 }
 for _name, _template in _FLOAT_TEMPLATES.items():
     for _type, _words in _FLOATS.items():

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from quadrants import knobs
-from quadrants.errors import QuadrantsUnsupportedError
 from quadrants.ir.nodes import Module
 from quadrants.targets.capability import IEEE, CapabilityRecord, Facts
 from quadrants.targets.device.host import HostProgram
-from quadrants.targets.webgpu.device import device
-from quadrants.targets.webgpu.emit import VIEWS, WORKGROUP
+from quadrants.targets.webgpu.device import CHOICE
+from quadrants.targets.webgpu.emit import WORKGROUP
 
 __all__ = ["build", "facts", "missing", "record"]
 
@@ -17,7 +16,7 @@ VERSION = "1"
 
 def record() -> CapabilityRecord:
     """What the GPU can do."""
-    found = device()
+    found = CHOICE.current()
     dtypes = {"u1", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "bf16", "f32"}
     if "shader-f64" in found.features:
         dtypes.add("f64")
@@ -35,7 +34,7 @@ def record() -> CapabilityRecord:
 
 def facts() -> Facts:
     """What users are told of it: WGSL promises less of floats than the drivers keep that kernels have been run on."""
-    found = device()
+    found = CHOICE.current()
     floats = dict(IEEE)
     if not found.driver.fused:
         floats["contraction"] = "never: the driver rounds products on their own"
@@ -47,9 +46,9 @@ def facts() -> Facts:
         floats["NaN"] = "kept as far as the driver keeps it: WGSL does not promise it"
         floats["denormals"] = "kept as far as the driver keeps them: WGSL does not promise it"
     limits = {
-        "bytes of all arrays of a kernel": found.limit,
+        "bytes of a piece of memory": found.heap.span,
         "threads of a workgroup": WORKGROUP,
-        "bindings": len(VIEWS) + 1,
+        "bindings": found.most_bindings,
     }
     info = found.adapter.info
     toolchain = {"wgpu": found.wgpu.__version__, "device": info["device"], "driver": info["description"]}
@@ -58,13 +57,9 @@ def facts() -> Facts:
 
 def missing() -> str:
     """Why there is no such GPU here; '' where there is one."""
-    try:
-        device()
-    except QuadrantsUnsupportedError as error:
-        return str(error)
-    return ""
+    return CHOICE.missing()
 
 
 def build(module: Module, options: knobs.Options) -> HostProgram:
     """A kernel, ready to run."""
-    return HostProgram(module, device(), options)
+    return HostProgram(module, CHOICE.current(), options)

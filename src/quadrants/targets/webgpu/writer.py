@@ -9,6 +9,8 @@ from quadrants.records import Record
 from quadrants.targets.artifact import Message, PrintFormat
 from quadrants.targets.webgpu.probe import Driver
 from quadrants.targets.webgpu.scalars import bits_of, literal, register
+from quadrants.targets.webgpu.views import Views
+from quadrants.targets.webgpu.windows import ONE, Range
 
 __all__ = ["ArrayNames", "Loop", "Shader", "Writer", "expanded_parameters", "scalar"]
 
@@ -18,12 +20,14 @@ def scalar(value: Value) -> ScalarType:
 
 
 class ArrayNames(Record):
-    """How code reaches an array: the name of its first byte's address, of sizes and strides in bytes; of a slot its name."""
+    """How code reaches an array: the name of its first byte's address, counted from its first window on, of sizes and strides in
+    bytes; its windows. Of a slot its name."""
 
     base: str = ""
     shape: tuple[str, ...] = ()
     strides: tuple[str, ...] = ()
     slot: str = ""
+    windows: Range = ONE
 
 
 class Loop(Record):
@@ -34,13 +38,15 @@ class Loop(Record):
 
 
 class Shader:
-    """One shader module: what its functions ask for."""
+    """One shader module: what its functions ask for. `symbols`: the name of each function that was asked for, with the windows of
+    its arrays: there is one copy for each set of them."""
 
-    def __init__(self, driver: Driver) -> None:
+    def __init__(self, driver: Driver, views: Views) -> None:
         self.driver = driver
+        self.views = views
         self.helpers: set[str] = {"param64", "opaque_f32"}
         self.tables: list[str] = []
-        self.symbols: dict[str, str] = {}
+        self.symbols: dict[tuple[str, tuple[Range, ...]], str] = {}
         self.may_fail: set[str] = set()
         self.messages: dict[int, Message] = {}
         self.prints: dict[int, PrintFormat] = {}
@@ -48,6 +54,14 @@ class Shader:
     def helper(self, name: str) -> str:
         self.helpers.add(name)
         return name
+
+    def symbol(self, function: str, windows: tuple[Range, ...] = ()) -> str:
+        """The name of a function whose arrays go through these windows; whoever makes the shader writes it."""
+        found = self.symbols.get((function, windows))
+        if found is None:
+            plain = "".join([c if c.isascii() and c.isalnum() else "_" for c in function])
+            found = self.symbols[function, windows] = f"f{len(self.symbols)}_{plain}"
+        return found
 
     def table(self, type_: ScalarType, entries: tuple[float, ...]) -> str:
         """The name of a constant table: the entries' bits, since not every float can be written down."""

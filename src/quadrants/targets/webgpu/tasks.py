@@ -1,0 +1,163 @@
+"""The tasks of a kernel on a device of `wgpu`: their shaders, made for the windows through which launches see their arrays."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from quadrants.errors import QuadrantsUnsupportedError
+from quadrants.ir.nodes import Module
+from quadrants.ir.types import ArrayType, scalar_of
+from quadrants.passes.places import shown
+from quadrants.targets.device.interface import DeviceArray
+from quadrants.targets.device.tasks import Task
+from quadrants.targets.frame import memory_bytes
+from quadrants.targets.webgpu.emit import WORKGROUP, EmittedTask, emit_task
+from quadrants.targets.webgpu.views import STATUS, Views
+from quadrants.targets.webgpu.windows import ONE, Range, windows_of
+
+if TYPE_CHECKING:
+    from quadrants.targets.webgpu.device import WebDevice
+
+__all__ = ["Tasks"]
+
+_MOST_GROUPS = 65535
+_MOST_BOUND = 16
+
+
+class _Shader:
+    """A task's pipeline for one way to see its arrays, and what its launches bind, by the buffers that are behind it."""
+
+    def __init__(self, owner: WebDevice, emitted: EmittedTask) -> None:
+        device, wgpu = owner.device, owner.wgpu
+        self._owner = owner
+        self._views = emitted.views
+        self._bound: dict[tuple[Any, ...], Any] = {}
+        self._size = 4 + emitted.frame.size
+        entries = [
+            {
+                "binding": k,
+                "visibility": wgpu.ShaderStage.COMPUTE,
+                "buffer": {"type": "storage", "has_dynamic_offset": k == 0},
+            }
+            for k in range(1 + len(emitted.views))
+        ]
+        self._layout = device.create_bind_group_layout(entries=entries)
+        layout = device.create_pipeline_layout(bind_group_layouts=[self._layout])
+        module = device.create_shader_module(code=emitted.text)
+        self.pipeline = device.create_compute_pipeline(layout=layout, compute={"module": module, "entry_point": "main"})
+
+    def group(self, segments: Sequence[int]) -> Any:
+        """The parameters, at a place that each launch tells, and the views of these segments."""
+        owner = self._owner
+        key = tuple([owner.heap.segments[segment] for segment in segments])
+        found = self._bound.get(key)
+        if found is None:
+            if len(self._bound) >= _MOST_BOUND:
+                self._bound.clear()
+            found = self._bound[key] = owner.device.create_bind_group(layout=self._layout, entries=self._entries(key))
+        return found
+
+    def _entries(self, windows: tuple[Any, ...]) -> list[dict[str, Any]]:
+        resources = [{"buffer": self._owner.launches.parameters, "offset": 0, "size": self._size}]
+        for kind, window in self._views:
+            buffer = self._owner.status if kind == STATUS else windows[window]
+            resources.append({"buffer": buffer, "offset": 0, "size": buffer.size})
+        return [{"binding": k, "resource": resource} for k, resource in enumerate(resources)]
+
+
+class _Task:
+    """One task: its shaders by the windows of its arrays. A shader is made when a launch first needs it; the text for arrays that
+    lie in one window is made at once, so that what WGSL lacks is told when the kernel is compiled."""
+
+    def __init__(self, owner: WebDevice, module: Module, task: Task) -> None:
+        self._owner = owner
+        self._module = module
+        self.task = task
+        self.emitted = emit_task(task, module, owner.driver, Views(owner.heap.span_bits))
+        self._shaders: dict[tuple[Range, ...], _Shader] = {}
+        self._arrays = [k for k, value in enumerate(task.function.parameters) if type(value.type) is ArrayType]
+        self._in_one = (ONE,) * len(self._arrays)
+
+    def launch(self, values: Sequence[Any]) -> None:
+        owner = self._owner
+        segments, ranges = (0,), self._in_one
+        if len(owner.heap.segments) > 1:
+            windows = windows_of([values[k] for k in self._arrays], owner.heap.span_bits)
+            segments, ranges = windows.segments, windows.ranges
+        shader = self._shaders.get(ranges)
+        if shader is None:
+            shader = self._shaders[ranges] = _Shader(owner, self._emitted(ranges))
+        starts = [segments[first] << owner.heap.span_bits for first, _ in ranges]
+        owner.launches.add(
+            shader.pipeline, shader.group(segments), self._parameters(values, starts), self._groups(values)
+        )
+
+    def _emitted(self, ranges: tuple[Range, ...]) -> EmittedTask:
+        """The text for these windows, with fewer views where there would be more than shaders may bind."""
+        if all(window == ONE for window in ranges):
+            return self.emitted
+        most, span_bits = self._owner.most_bindings, self._owner.heap.span_bits
+        for shared in (False, True):
+            found = emit_task(self.task, self._module, self._owner.driver, Views(span_bits, shared), ranges)
+            if 1 + len(found.views) <= most:
+                return found
+        raise QuadrantsUnsupportedError.at(
+            shown(self.task.loop.location),
+            f"the arrays of this loop lie in {max(first + count for first, count in ranges)} pieces of the device's memory, of"
+            f" {1 << span_bits} bytes each; its shaders reach no more than {most - 1} of them at once",
+            hint="split the loop in two that reach fewer arrays each, or use smaller arrays",
+        )
+
+    def _groups(self, values: Sequence[Any]) -> int:
+        rank = self.task.loop.attribute("rank")
+        count = 1
+        for low, high in zip(values[:rank], values[rank : 2 * rank]):
+            count *= max(int(high) - int(low), 0)
+        return min(-(-count // WORKGROUP), _MOST_GROUPS)
+
+    def _parameters(self, values: Sequence[Any], starts: Sequence[int]) -> bytes:
+        """The word of zeros and the frame; `starts`: for each array the address at which its first window begins."""
+        layout = self.emitted.frame
+        data = bytearray(4 + layout.size)
+        start_of = iter(starts)
+        for value, parameter, offset in zip(values, self.task.function.parameters, layout.parameters):
+            if type(parameter.type) is ArrayType:
+                array: DeviceArray = value
+                start = array.memory.offset + array.offset - next(start_of)
+                struct.pack_into(f"<{1 + 2 * len(array.shape)}q", data, 4 + offset, start, *array.shape, *array.strides)
+            else:
+                bits = memory_bytes(scalar_of(parameter.type), np.asarray(value))
+                data[4 + offset : 4 + offset + len(bits)] = bits
+        return bytes(data)
+
+
+class Tasks:
+    """The tasks of a kernel, ready to run."""
+
+    def __init__(self, owner: WebDevice, module: Module, tasks: Sequence[Task]) -> None:
+        self._owner = owner
+        self._tasks = [_Task(owner, module, task) for task in tasks]
+        emitted = [task.emitted for task in self._tasks]
+        self._speaks = any((STATUS, 0) in found.views for found in emitted)
+        for found in emitted:
+            owner.messages.update(found.messages)
+            owner.prints.update(found.prints)
+
+    @property
+    def texts(self) -> list[str]:
+        """The shaders of the tasks, for arrays in one window."""
+        return [task.emitted.text for task in self._tasks]
+
+    def launch(self, number: int, values: Sequence[Any]) -> None:
+        task = self._tasks[number]
+        task.launch(values)
+        if task.emitted.messages:
+            self._owner.look()
+
+    def finish(self) -> None:
+        if self._speaks:
+            self._owner.look()

@@ -1,0 +1,139 @@
+"""What launches cost, in calls of `wgpu`, and when they are handed over."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+import pytest
+
+import quadrants as qd
+from quadrants.targets.webgpu.device import WebDevice
+
+from .conftest import Opened
+
+pytestmark = [pytest.mark.slow]
+
+
+@pytest.fixture
+def device(opened: Opened) -> WebDevice:
+    return opened({})
+
+
+@contextmanager
+def _calls() -> Iterator[Counter[str]]:
+    """Counts the public functions of `wgpu` that are called while it is open, those that it calls itself and properties left
+    out."""
+    found: Counter[str] = Counter()
+
+    def watch(frame: FrameType, event: str, _: Any) -> None:
+        caller = frame.f_back
+        name = frame.f_code.co_name
+        if event != "call" or name.startswith("_") or name in ("queue", "limits", "size"):
+            return
+        if caller and "/wgpu/" in frame.f_code.co_filename and "/wgpu/" not in caller.f_code.co_filename:
+            found[name] += 1
+
+    sys.setprofile(watch)
+    try:
+        yield found
+    finally:
+        sys.setprofile(None)
+
+
+@qd.kernel
+def _grow(x, by):
+    for i in range(x.shape[0]):
+        x[i] += by
+
+
+@qd.kernel
+def _shrink(x, y, by):
+    for i in range(x.shape[0]):
+        x[i] -= by * y[i]
+    for i in range(x.shape[0]):
+        y[i] = x[x.shape[0] - 1 - i]
+
+
+def _ran(launches: Callable[[], object]) -> Counter[str]:
+    with _calls() as found:
+        launches()
+    return +found
+
+
+def test_a_launch_waits_to_be_handed_over(device: WebDevice) -> None:
+    x = qd.ndarray(qd.f32, shape=(1000,))
+    x.fill(0.0)
+    _grow(x, 1.0)
+    qd.sync()
+    assert not _ran(lambda: [_grow(x, float(k)) for k in range(30)]), "no call of wgpu before the host looks"
+    assert x[7] == 1.0 + sum(range(30))
+
+
+def test_launches_that_follow_one_another_share_what_they_can(device: WebDevice) -> None:
+    """One pass and one submission for all; the pipeline is set anew where another one comes."""
+    x, y = (qd.ndarray(qd.f32, shape=(1000,)) for _ in range(2))
+    for array in (x, y):
+        array.fill(1.0)
+    _grow(x, 1.0)
+    _shrink(x, y, 1.0)
+    qd.sync()
+
+    def run() -> None:
+        for _ in range(20):
+            _grow(x, 2.0)
+        for _ in range(10):
+            _shrink(x, y, 0.5)
+        qd.sync()
+
+    calls = _ran(run)
+    assert calls == {
+        "write_buffer": 1,
+        "create_command_encoder": 1,
+        "begin_compute_pass": 1,
+        "set_pipeline": 21,
+        "set_bind_group": 40,
+        "dispatch_workgroups": 40,
+        "end": 1,
+        "finish": 1,
+        "submit": 1,
+        "read_buffer": 1,
+    }
+
+
+def test_many_launches_do_not_wait_for_ever(device: WebDevice) -> None:
+    x = qd.ndarray(qd.f32, shape=(1000,))
+    x.fill(0.0)
+    _grow(x, 1.0)
+    qd.sync()
+    calls = _ran(lambda: [_grow(x, 1.0) for _ in range(200)])
+    assert calls["submit"] == 3
+    assert calls["create_bind_group"] == calls["read_buffer"] == 0
+    assert x[999] == 201.0
+
+
+def test_qd_sync_waits_once(device: WebDevice) -> None:
+    x = qd.ndarray(qd.f32, shape=(1000,))
+    x.fill(0.0)
+    _grow(x, 1.0)
+    assert _ran(qd.sync)["submit"] == 1
+    assert not _ran(qd.sync)
+
+
+def test_memory_that_is_freed_while_launches_wait_is_not_handed_out_before(device: WebDevice) -> None:
+    """Whoever gets the piece next stands behind what waits."""
+    kept = qd.ndarray(qd.f32, shape=(1000,))
+    kept.fill(1.0)
+    for k in range(5):
+        passing = qd.ndarray(qd.f32, shape=(1000,))
+        passing.fill(float(k))
+        _shrink(kept, passing, 1.0)
+        del passing
+    expected = 1.0
+    for k in range(5):
+        expected -= k
+    assert (kept.to_numpy() == expected).all()
