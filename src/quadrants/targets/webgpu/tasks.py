@@ -10,7 +10,7 @@ import numpy as np
 
 from quadrants.errors import QuadrantsUnsupportedError
 from quadrants.ir.nodes import Module
-from quadrants.ir.types import ArrayType, scalar_of
+from quadrants.ir.types import ArrayType, ScalarType, Type, scalar_of
 from quadrants.passes.places import shown
 from quadrants.targets.device.interface import DeviceArray
 from quadrants.targets.device.tasks import Task
@@ -22,10 +22,24 @@ from quadrants.targets.webgpu.windows import ONE, Range, windows_of
 if TYPE_CHECKING:
     from quadrants.targets.webgpu.device import WebDevice
 
-__all__ = ["Tasks"]
+__all__ = ["Tasks", "packing"]
 
 _MOST_GROUPS = 65535
 _MOST_BOUND = 16
+_WORDS = {
+    "u1": "?7x",
+    "i8": "b7x",
+    "i16": "h6x",
+    "i32": "i4x",
+    "i64": "q",
+    "u8": "B7x",
+    "u16": "H6x",
+    "u32": "I4x",
+    "u64": "Q",
+    "f32": "f4x",
+    "f64": "d",
+}
+"""How `struct` puts numbers into a frame's slots of eight bytes; for others (f16, bf16) their bytes are made first."""
 
 
 class _Shader:
@@ -81,6 +95,7 @@ class _Task:
         self._shaders: dict[tuple[Range, ...], _Shader] = {}
         self._arrays = [k for k, value in enumerate(task.function.parameters) if type(value.type) is ArrayType]
         self._in_one = (ONE,) * len(self._arrays)
+        self._packing, self._made = packing([value.type for value in task.function.parameters])
 
     def launch(self, values: Sequence[Any]) -> None:
         owner = self._owner
@@ -121,18 +136,29 @@ class _Task:
 
     def _parameters(self, values: Sequence[Any], starts: Sequence[int]) -> bytes:
         """The word of zeros and the frame; `starts`: for each array the address at which its first window begins."""
-        layout = self.emitted.frame
-        data = bytearray(4 + layout.size)
+        words: list[Any] = []
         start_of = iter(starts)
-        for value, parameter, offset in zip(values, self.task.function.parameters, layout.parameters):
-            if type(parameter.type) is ArrayType:
-                array: DeviceArray = value
-                start = array.memory.offset + array.offset - next(start_of)
-                struct.pack_into(f"<{1 + 2 * len(array.shape)}q", data, 4 + offset, start, *array.shape, *array.strides)
+        for value, made in zip(values, self._made):
+            if type(value) is DeviceArray:
+                words += (value.memory.offset + value.offset - next(start_of), *value.shape, *value.strides)
             else:
-                bits = memory_bytes(scalar_of(parameter.type), np.asarray(value))
-                data[4 + offset : 4 + offset + len(bits)] = bits
-        return bytes(data)
+                words.append(value if made is None else memory_bytes(made, np.asarray(value)))
+        return self._packing.pack(*words)
+
+
+def packing(types: Sequence[Type]) -> tuple[struct.Struct, list[ScalarType | None]]:
+    """The layout of parameters as `frame_layout` has it, behind one word of zeros; and by parameter the type of a number whose
+    bytes have to be made first. An array is its address, sizes and strides."""
+    form, made = "<4x", []
+    for type_ in types:
+        if type(type_) is ArrayType:
+            form += f"{1 + 2 * type_.rank}q"
+            made.append(None)
+        else:
+            scalar = scalar_of(type_)
+            form += _WORDS.get(scalar.name, "8s")
+            made.append(None if scalar.name in _WORDS else scalar)
+    return struct.Struct(form), made
 
 
 class Tasks:
