@@ -220,6 +220,12 @@ PIPELINE: tuple[Pass, ...] = (
         finds=lambda census: census.depth > 2,
     ),
     Pass(
+        "stage_tiles",
+        "lowered",
+        "blocks of a device's threads load what large sums of products share once",
+        finds=lambda census: census.launches and census.depth > 2,
+    ),
+    Pass(
         "jam",
         "lowered",
         "sums over one range share its loads, and wait less for one another",
@@ -351,6 +357,9 @@ CONSTRAINTS: tuple[Constraint, ...] = (
     Constraint("dead_code2", "libraries", "what nothing uses would hide that a task is a plain product"),
     Constraint("libraries", "tile", "tiles are for what no library does"),
     Constraint("dead_code2", "tile", "what nothing uses would be computed in every tile"),
+    Constraint("dead_code2", "stage_tiles", "what nothing uses would be computed in every tile"),
+    Constraint("stage_tiles", "jam", "large sums of products gain more from shared memory"),
+    Constraint("stage_tiles", "contract", "products and sums of tiles are fused, too"),
     Constraint("tile", "jam", "large sums of products gain more from tiles"),
     Constraint("jam", "interchange", "products of matrices are taken by rows"),
     Constraint("interchange", "vectorise", "few columns are left to lanes"),

@@ -1,0 +1,171 @@
+"""Contractions in shared memory: which nests are, and that every shape of tiles means what the nest means."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from quadrants import knobs
+from quadrants.ir.interpret import interpret
+from quadrants.ir.nodes import Module, walk
+from quadrants.ir.text import parse_module, print_module
+from quadrants.ir.threads import threads_loop_of
+from quadrants.ir.verify import verify
+from quadrants.passes import stage_code, stage_tiles
+from quadrants.passes.context import PassContext
+from quadrants.passes.stage_code import StageShape
+from quadrants.targets.capability import CapabilityRecord
+
+KERNEL = """quadrants-ir 1
+stage lowered
+kernel @f(%a: array<TYPE, 2, C>, %b: array<TYPE, 2, A>, %c: array<TYPE, 2, C>) {
+  %m = dim %c, 0 : i64
+  %n = dim %c, 1 : i64
+  %d = dim %a, 1 : i64
+  %0 = constant 0 : i64
+  %z = constant 3 : TYPE
+BODY
+}
+"""
+PRODUCT = """%x = load %a[%i, %k] : TYPE
+  %y = load %b[%k, %j] : TYPE
+  %p = mul %x, %y : TYPE"""
+CARRIED = f"""parallel for %i, %j in %0 .. %m, %0 .. %n {{
+  %s = for %k in %0 .. %d carry (%t = %z) : TYPE {{
+    {PRODUCT}
+    %u = STEP %t, %p {{reassociate = True}} : TYPE
+    yield %u
+  }}
+  %old = load %c[%i, %j] : TYPE
+  %new = sub %s, %old : TYPE
+  store %new, %c[%i, %j]
+}}"""
+TRANSPOSED = CARRIED.replace("%a[%i, %k]", "%a[%k, %i]").replace("%b[%k, %j]", "%b[%j, %k]")
+UPDATED = """parallel for %i in %0 .. %m {
+  for %k in %0 .. %d {
+    %x = load %a[%i, %k] : TYPE
+    for %j in %0 .. %n {
+      %y = load %b[%k, %j] : TYPE
+      %p = mul %y, %x : TYPE
+      %o = update STEP %p, %c[%i, %j] : TYPE
+    }
+  }
+}"""
+BATCH = """%1 = constant 1 : i64
+parallel for %q, %i, %j in %1 .. %m, %0 .. %m, %0 .. %n {
+  %s = for %k in %1 .. %d carry (%t = %z) : TYPE {
+    %x = load %a[%i, %k] : TYPE
+    %y = load %b[%k, %j] : TYPE
+    %g = load %a[%q, %k] : TYPE
+    %h = sub %x, %g : TYPE
+    %p = mul %h, %y : TYPE
+    %u = STEP %t, %p {reassociate = True} : TYPE
+    yield %u
+  }
+  %last = sub %m, %1 : i64
+  %own = eq %q, %last : u1
+  if %own {
+    store %s, %c[%i, %j]
+  } else {
+  }
+}"""
+FORMS = {"carried": CARRIED, "transposed": TRANSPOSED, "updated": UPDATED, "batch": BATCH}
+
+
+def record(threads: int, size: int) -> CapabilityRecord:
+    return CapabilityRecord(
+        "blocks", "1", frozenset(), launches=True, block_threads=threads, subgroup_sizes=(4,), shared_memory_bytes=size
+    )
+
+
+def module_of(form: str, step: str = "add", scalar: str = "f64") -> Module:
+    start = "3.0" if scalar[0] == "f" else "3"
+    text = KERNEL.replace("BODY", form).replace("constant 3", f"constant {start}")
+    module = parse_module(text.replace("TYPE", scalar).replace("STEP", step))
+    verify(module)
+    return module
+
+
+def staged(module: Module, target: CapabilityRecord) -> int:
+    context = PassContext(knobs.Options(), target)
+    stage_tiles.run(module, context)
+    verify(module)
+    assert print_module(parse_module(print_module(module))) == print_module(module)
+    return context.counters.get("contractions in shared memory", 0)
+
+
+def results(form: str, step: str, sizes: tuple[int, int, int]) -> list[Any]:
+    """With tiles, and without."""
+    rows, columns, depth = sizes
+    generator = np.random.default_rng(1)
+    shapes = [(rows, depth), (depth, columns), (rows, columns)]
+    if form is TRANSPOSED:
+        shapes[:2] = [(max(rows, depth), max(rows, depth)), (columns, max(rows, depth))]
+    a, b, c = (generator.integers(-9, 9, shape).astype(np.float64) for shape in shapes)
+    found = []
+    for tiled in (True, False):
+        module = module_of(form, step)
+        if tiled:
+            assert staged(module, record(64, 1 << 14)) == 1
+            assert any(op.kind == "for" and threads_loop_of(op) is not None for op in walk(module.kernel.body))
+        result = c.copy()
+        interpret(module, [a, b[::1], result])
+        found.append(result)
+    return found
+
+
+@pytest.fixture
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stage_tiles, "_SMALLEST", 1)
+    monkeypatch.setattr(stage_tiles, "_LEAST", 1)
+
+
+@pytest.mark.usefixtures("_small")
+@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize("step", ["add", pytest.param("sub", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("sizes", [(5, 7, 11), pytest.param((8, 16, 1), marks=pytest.mark.slow), (9, 17, 4)])
+@pytest.mark.parametrize(
+    "shape", [StageShape(4, 4, 8, 8, 2), pytest.param(StageShape(8, 4, 8, 16, 4), marks=pytest.mark.slow)]
+)
+def test_tiles_give_what_the_nest_gives(
+    name: str, step: str, sizes: tuple[int, int, int], shape: StageShape, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stage_tiles, "shape_of_stages", lambda record, scalar: shape)
+    tiled, plain = results(FORMS[name], step, sizes)
+    assert (tiled == plain).all()
+
+
+@pytest.mark.usefixtures("_small")
+def test_long_statements_are_loops(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stage_tiles, "shape_of_stages", lambda record, scalar: StageShape(8, 8, 16, 16, 4))
+    monkeypatch.setattr(stage_code, "_MOST_STATEMENTS", 16)
+    tiled, plain = results(CARRIED, "add", (18, 13, 5))
+    assert (tiled == plain).all()
+
+
+def test_only_what_has_room_and_is_large_and_parallel_is_staged() -> None:
+    large = record(256, 1 << 15)
+    assert staged(module_of(CARRIED), large) == 1
+    assert staged(module_of(CARRIED), record(0, 0)) == 0
+    assert staged(module_of(CARRIED), record(256, 1 << 10)) == 0
+    assert staged(module_of(CARRIED), record(32, 1 << 15)) == 0
+    assert staged(module_of(CARRIED.replace("parallel ", "")), large) == 0
+    small = CARRIED.replace("parallel", "%8 = constant 8 : i64\nparallel", 1)
+    for bound in ("%m", "%n", "%d"):
+        small = small.replace(f".. {bound}", ".. %8")
+    assert staged(module_of(small), large) == 0
+
+
+def test_the_host_waits_for_no_size_of_the_devices() -> None:
+    loaded = "%v = load %a[%0, %0] : f64\n%w = cast %v : i64\n" + CARRIED.replace("in %0 .. %d", "in %0 .. %w")
+    assert staged(module_of(loaded), record(256, 1 << 15)) == 0
+
+
+@pytest.mark.parametrize("scalar", ["f32", "f64", "i32", "i64"])
+def test_tiles_fit_into_what_blocks_have(scalar: str) -> None:
+    module = module_of(CARRIED, scalar=scalar)
+    assert staged(module, record(256, 48 * 1024)) == 1
+    loops = [op for op in walk(module.kernel.body) if op.kind == "for" and op.attribute("threads")]
+    assert [op.attribute("threads") for op in loops] == [256]
