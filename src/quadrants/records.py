@@ -20,11 +20,12 @@ T = TypeVar("T")
 
 
 class Field:
-    """A field whose value `make` makes for each object that is not given one; `doc`: what the field is for."""
+    """A field whose value `make` makes for each object that is not given one (None: one has to be given); `doc`: what the field
+    is for."""
 
     __slots__ = ("doc", "make")
 
-    def __init__(self, make: Callable[[], Any], doc: str = "") -> None:
+    def __init__(self, make: Callable[[], Any] | None, doc: str = "") -> None:
         self.make = make
         self.doc = doc
 
@@ -48,7 +49,7 @@ class _Fields:
 
     @classmethod
     def fields(cls) -> dict[str, Field]:
-        """The fields whose values are made for each object, by name."""
+        """The fields that are declared as a `Field`, by name."""
         return cls._fields
 
     def __init_subclass__(cls) -> None:
@@ -67,7 +68,7 @@ class _Fields:
         names = self._names
         fields = {**self._defaults, **dict(zip(names, values)), **named}
         for name, field in self._fields.items():
-            if name not in fields:
+            if name not in fields and field.make is not None:
                 fields[name] = field.make()
         if named or len(fields) != len(names) or len(values) > len(names):
             self._check(values, named, fields)

@@ -29,6 +29,23 @@ def blocks(text: str) -> list[Block]:
     ]
 
 
+class Generated:
+    """The part of a document that code makes, between `<!-- name -->` and `<!-- end of name -->`."""
+
+    def __init__(self, path: Path, name: str) -> None:
+        self._path = path
+        self._before, self._start, rest = path.read_text().partition(f"<!-- {name} -->\n")
+        self.text, self._end, self._after = rest.partition(f"<!-- end of {name} -->")
+        assert self._start and self._end, f"{path} has no part {name}"
+
+    def check(self, wanted: str, bless: bool) -> None:
+        """What is there must be what is wanted; `bless` makes it so."""
+        if bless:
+            self._path.write_text(f"{self._before}{self._start}{wanted}{self._end}{self._after}")
+        else:
+            assert self.text == wanted, "refresh it: pytest tests/docs --bless"
+
+
 def section(text: str, title: str) -> str:
     """A document's part under a heading of level 2, up to the next one."""
     start = text.index(f"\n## {title}\n")

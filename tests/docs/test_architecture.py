@@ -10,9 +10,7 @@ from quadrants.ir.text import parse_module, print_module
 from quadrants.ir.verify import verify
 from quadrants.passes.pipeline import PIPELINE
 
-from .conftest import ARCHITECTURE, ROOT
-
-_START, _END = "<!-- passes -->\n", "<!-- end of passes -->"
+from .conftest import ARCHITECTURE, ROOT, Generated
 
 
 def pass_table() -> str:
@@ -26,13 +24,7 @@ def pass_table() -> str:
 
 
 def test_the_table_of_passes_is_up_to_date(bless: bool) -> None:
-    text = ARCHITECTURE.read_text()
-    before, _, rest = text.partition(_START)
-    found, _, after = rest.partition(_END)
-    if bless:
-        ARCHITECTURE.write_text(f"{before}{_START}{pass_table()}{_END}{after}")
-        return
-    assert found == pass_table(), "refresh it: pytest tests/docs --bless"
+    Generated(ARCHITECTURE, "passes").check(pass_table(), bless)
 
 
 def test_the_files_that_it_names_are_there() -> None:

@@ -5,24 +5,24 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from quadrants.evidence import capabilities
 from quadrants.evidence.conformance import readme, record
 from quadrants.targets import table
 
-from .conftest import ROOT
+from .conftest import ROOT, Generated
 
 README = ROOT / "README.md"
 EVIDENCE = ROOT / "docs" / "evidence"
-_START, _END = "<!-- targets -->\n", "<!-- end of targets -->"
+MANUAL = ROOT / "docs" / "targets.md"
 
 
 def test_the_table_of_targets_is_what_the_evidence_says(bless: bool) -> None:
-    before, _, rest = README.read_text().partition(_START)
-    found, _, after = rest.partition(_END)
-    wanted = readme.readme_table(EVIDENCE)
-    if bless:
-        README.write_text(f"{before}{_START}{wanted}{_END}{after}")
-        return
-    assert found == wanted, "refresh it: pytest tests/docs --bless"
+    Generated(README, "targets").check(readme.readme_table(EVIDENCE), bless)
+
+
+def test_the_manual_has_the_targets_and_the_fields(bless: bool) -> None:
+    Generated(MANUAL, "targets").check(capabilities.targets_text(), bless)
+    Generated(MANUAL, "fields").check(capabilities.fields_text(), bless)
 
 
 def test_evidence_files_are_of_targets_that_there_are() -> None:

@@ -14,6 +14,7 @@ from quadrants.evidence.conformance.run import conform
 from quadrants.evidence.conformance.worker import Outcome, outcomes, without_place
 from quadrants.knobs import Arch
 from quadrants.targets import table
+from quadrants.targets.capability import IEEE, CapabilityRecord
 
 
 def test_every_target_is_described(capsys: pytest.CaptureFixture[str]) -> None:
@@ -22,9 +23,30 @@ def test_every_target_is_described(capsys: pytest.CaptureFixture[str]) -> None:
     assert found["format"] == capabilities.FORMAT
     assert [target["name"] for target in found["targets"]] == [arch.name for arch in table.TARGETS]
     for target in found["targets"]:
-        assert target["usable"] != bool(target["reason"])
-        if target["usable"]:
-            assert target["record"]["dtypes"] and target["floats"]["NaN"] and target["toolchain"]
+        assert set(target) == set(found["fields"]["target"])
+        assert target["usable"] != bool(target["reason"]) and target["checked"] and target["how"] and target["what"]
+        if target["record"] is None:
+            assert not target["usable"] and not target["played"]
+            continue
+        assert target["played"] != target["usable"]
+        assert set(target["record"]) == set(found["fields"]["record"])
+        assert set(IEEE) == set(target["floats"]) and all(target[name] for name in ("atomics", "limits", "toolchain"))
+        assert set(target["lanes"]) == set(target["record"]["dtypes"] if target["record"]["vector_bits"] else [])
+
+
+def test_the_form_of_reports_has_a_version() -> None:
+    """What changes the names or the kinds of the fields gets a new number in `FORMAT`, and this list with it."""
+    fields = {name: type(value).__name__ for name, value in capabilities.describe(table.default()).items()}
+    assert (capabilities.FORMAT, fields) == (
+        "quadrants-targets 2",
+        {
+            **dict.fromkeys(("name", "what", "reason", "checked", "how"), "str"),
+            **dict.fromkeys(("usable", "played"), "bool"),
+            **dict.fromkeys(("record", "lanes", "floats", "atomics", "limits", "toolchain"), "dict"),
+        },
+    )
+    for name, field in CapabilityRecord.fields().items():
+        assert len(field.doc) > 20, name
 
 
 def test_the_table_has_a_line_a_target(capsys: pytest.CaptureFixture[str]) -> None:

@@ -37,9 +37,9 @@ kernel @total(%x: array<f32, 1, C>, %y: array<f32, 1, C>) -> f32 {
 
 def test_record() -> None:
     record = target.record()
-    assert record.name == "x64" and record.pointer_bits == 64
+    assert record.name == "x64"
     assert record.lanes(f32) == 2 * record.lanes(f64) >= 4
-    assert record.has_dtype(f64) and record.functions_take_buffers and record.threads
+    assert record.has_dtype(f64) and record.threads
     assert target.host_machine().processor in record.version
 
 

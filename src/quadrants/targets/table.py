@@ -46,6 +46,7 @@ class Target(Protocol):
 class Row(Record):
     """One target.
 
+    what: what it is, and how: how the tests show that it is right, for documents (Markdown).
     module: the full name of its module; host: the processors whose processes can run its code (None: all). package: what
     it needs beside this one, and extra: by which extra of ours it comes; a module of such a target has `missing()`, which
     says why the target cannot be used on this machine ('' where it can).
@@ -56,6 +57,8 @@ class Row(Record):
     """
 
     module: str
+    what: str
+    how: str
     host: Arch | None = None
     machine_code: bool = True
     package: str = ""
@@ -65,30 +68,57 @@ class Row(Record):
 
 
 TARGETS: dict[Arch, Row] = {
-    Arch.x64: Row("quadrants.targets.llvm.x64.target", host=Arch.x64),
+    Arch.x64: Row(
+        "quadrants.targets.llvm.x64.target",
+        "machine code for x86-64, vector lanes, threads",
+        "executed: the whole test suite; the run tests with 1, 8 and 16 lanes forced, too",
+        host=Arch.x64,
+    ),
     Arch.arm64: Row(
         "quadrants.targets.llvm.arm64.target",
+        "the same for Arm64, NEON lanes, threads, in a process beside ours",
+        "executed by an emulator (`qemu-user`): the run tests",
         machine_code=False,
         driver="quadrants.targets.llvm.arm64.tools",
         checked="emulated",
     ),
     Arch.cuda: Row(
         "quadrants.targets.llvm.cuda.target",
+        "PTX for NVIDIA's GPUs, launched through `cuda-bindings` (`pip install 'quadrants[cuda]'`)",
+        "the PTX is executed by an interpreter of ours: the run tests. No GPU has run it yet",
         machine_code=False,
         driver="quadrants.targets.llvm.cuda.drivers",
         checked="emulated",
     ),
     Arch.amdgpu: Row(
         "quadrants.targets.llvm.amdgpu.target",
+        "code objects for AMD's GPUs, launched through HIP (ROCm)",
+        "assembled and linked only: every kernel of the run tests. Nothing has executed it",
         machine_code=False,
         driver="quadrants.targets.llvm.amdgpu.drivers",
         checked="assembled",
     ),
-    Arch.reference: Row("quadrants.targets.reference", machine_code=False),
-    Arch.vulkan: Row(
-        "quadrants.targets.webgpu.target", machine_code=False, package="wgpu", extra="gpu", checked="emulated"
+    Arch.reference: Row(
+        "quadrants.targets.reference",
+        "the interpreter: what the others must compute",
+        "executed: the whole test suite",
+        machine_code=False,
     ),
-    Arch.simulated: Row("quadrants.targets.simulated", machine_code=False),
+    Arch.vulkan: Row(
+        "quadrants.targets.webgpu.target",
+        "WGSL through `wgpu` (`pip install 'quadrants[gpu]'`) on any driver of Vulkan",
+        "executed on Mesa's software driver: the run tests",
+        machine_code=False,
+        package="wgpu",
+        extra="gpu",
+        checked="emulated",
+    ),
+    Arch.simulated: Row(
+        "quadrants.targets.simulated",
+        "a host that launches tasks on memory apart from its own, played by the interpreter",
+        "executed: the run tests",
+        machine_code=False,
+    ),
 }
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from quadrants.ir.nodes import Module
+from quadrants.ir.threads import MOST_THREADS
+from quadrants.knobs import MOST_LANES
 from quadrants.records import Record
 from quadrants.targets import shared_objects
 from quadrants.targets.artifact import Artifact
@@ -11,10 +13,12 @@ from quadrants.targets.llvm import optimise
 from quadrants.targets.llvm.elf import defined_symbols, undefined_symbols
 from quadrants.targets.llvm.emit import EmittedModule, EmittedObject, emit_module
 
-__all__ = ["DTYPES", "Options", "assembly", "compile_module", "emit"]
+__all__ = ["DTYPES", "LIMITS", "Options", "assembly", "compile_module", "emit"]
 
 DTYPES = frozenset(["u1", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "bf16", "f32", "f64"])
 """The scalar types that LLVM computes with on every processor."""
+LIMITS = {"lanes of a loop": MOST_LANES, "threads of a block": MOST_THREADS}
+"""What kernels on processors of hosts cannot go beyond."""
 
 
 class Options(Record):

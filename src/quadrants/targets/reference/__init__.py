@@ -10,6 +10,7 @@ import numpy as np
 from quadrants import knobs
 from quadrants.ir.interpret import prepare
 from quadrants.ir.nodes import Module
+from quadrants.ir.threads import MOST_THREADS
 from quadrants.ir.types import scalar_types
 from quadrants.passes.elementary import EXPANDED
 from quadrants.records import Record
@@ -49,7 +50,12 @@ def facts() -> Facts:
         "contraction": "never",
         "elementary functions": "NumPy's",
     }
-    return Facts(floats, {}, {"numpy": np.__version__})
+    return Facts(
+        floats,
+        {"all": "one iteration runs after another"},
+        {"threads of a block": MOST_THREADS},
+        {"numpy": np.__version__},
+    )
 
 
 def build(module: Module, options: knobs.Options) -> Program:

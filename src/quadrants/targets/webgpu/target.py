@@ -27,7 +27,6 @@ def record() -> CapabilityRecord:
         dtypes=frozenset(dtypes),
         launches=True,
         threads=False,
-        functions_take_buffers=True,
         fused_multiply_add="f32" in found.driver.fused,
     )
 
@@ -52,7 +51,7 @@ def facts() -> Facts:
     }
     info = found.adapter.info
     toolchain = {"wgpu": found.wgpu.__version__, "device": info["device"], "driver": info["description"]}
-    return Facts(floats, limits, toolchain)
+    return Facts(floats, {"all": "loops of compare and exchange"}, limits, toolchain)
 
 
 def missing() -> str:

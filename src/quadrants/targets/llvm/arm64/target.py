@@ -12,10 +12,10 @@ from quadrants import knobs
 from quadrants.ir.nodes import Module
 from quadrants.knobs import Arch
 from quadrants.targets.artifact import Artifact
-from quadrants.targets.capability import IEEE, CapabilityRecord, Facts
+from quadrants.targets.capability import ATOMICS, IEEE, CapabilityRecord, Facts
 from quadrants.targets.llvm import compiling, optimise
 from quadrants.targets.llvm.arm64.program import Program
-from quadrants.targets.llvm.compiling import DTYPES, Options
+from quadrants.targets.llvm.compiling import DTYPES, LIMITS, Options
 from quadrants.targets.llvm.emit import EmittedModule
 
 __all__ = ["Options", "assembly", "build", "compile_module", "emit", "facts", "machine_of", "record", "usual_machine"]
@@ -62,7 +62,7 @@ def record(machine: optimise.Machine | None = None) -> CapabilityRecord:
 
 def facts() -> Facts:
     """What users are told of it."""
-    return Facts(IEEE, {}, {**optimise.toolchain(), "processor": usual_machine().processor})
+    return Facts(IEEE, ATOMICS, LIMITS, {**optimise.toolchain(), "processor": usual_machine().processor})
 
 
 def emit(module: Module, machine: optimise.Machine | None = None) -> EmittedModule:

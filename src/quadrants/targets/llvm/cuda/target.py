@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from quadrants import knobs
 from quadrants.ir.nodes import Module
-from quadrants.targets.capability import IEEE, CapabilityRecord, Facts
+from quadrants.targets.capability import CapabilityRecord, Facts
 from quadrants.targets.device.host import HostProgram
-from quadrants.targets.llvm import optimise
 from quadrants.targets.llvm.cuda import compile, drivers
+from quadrants.targets.llvm.device_facts import facts_of
 
 __all__ = ["build", "facts", "record"]
 
@@ -19,7 +19,7 @@ def record() -> CapabilityRecord:
 
 def facts() -> Facts:
     """What users are told of it."""
-    return Facts(IEEE, {}, optimise.toolchain())
+    return facts_of(record(), {})
 
 
 def build(module: Module, options: knobs.Options) -> HostProgram:
