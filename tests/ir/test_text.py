@@ -15,6 +15,8 @@ from quadrants.ir.ops import OPS
 from quadrants.ir.text import IRSyntaxError, parse_module, print_function, print_module, print_op
 from quadrants.ir.text.literals import TOKEN, TokenStream, format_literal
 from quadrants.ir.types import (
+    ScalarType,
+    Type,
     array_type,
     f16,
     f32,
@@ -97,11 +99,12 @@ def test_without_locations() -> None:
     assert print_module(parse_module(text)) == text
 
 
-OPERANDS = {
+OPERANDS: dict[str, tuple[Type, ...]] = {
     "shuffle": (matrix_type(f32, (2,)), i64),
     "ballot": (u1,),
     "team_reduce": (f32,),
     "team_scan": (f32,),
+    "team_multiply": (f16,) * 12 + (f32,) * 4,
     "select": (u1, matrix_type(f32, (3,)), matrix_type(f32, (3,))),
     "cast": (f32,),
     "bitcast": (f32,),
@@ -165,6 +168,7 @@ ATTRIBUTES = {
     "ballot": {"width": 32},
     "team_reduce": {"by": "max", "width": 0},
     "team_scan": {"by": "mul", "width": 8},
+    "team_multiply": {"width": 32},
     "external": {"library": "/x/y.so", "symbol": "f", "parameters": ("f64", "*f32", "*"), "reads": (1,), "writes": ()},
     "external_pure": {"library": None, "symbol": "0x1f", "parameters": ("f64", "i32"), "type": f64},
     "print": {"format": ("a\n", "\u2028", ""), "specs": ("", ".2f")},
@@ -202,10 +206,10 @@ def test_every_operation_makes_the_round_trip(kind: str) -> None:
 
 
 @pytest.mark.parametrize("scalar", scalar_types, ids=str)
-def test_constants_of_every_type(scalar: object) -> None:
-    values = [0.0, -0.0, 0.1, 1e-320, 1.5e300, math.inf, -math.inf, math.nan, -math.nan]
-    if not scalar.is_float:  # type: ignore[attr-defined]
-        values = [0, 1, scalar.minimum, scalar.maximum]  # type: ignore[attr-defined]
+def test_constants_of_every_type(scalar: ScalarType) -> None:
+    values: list[float] = [0.0, -0.0, 0.1, 1e-320, 1.5e300, math.inf, -math.inf, math.nan, -math.nan]
+    if not scalar.is_float:
+        values = [0, 1, scalar.minimum, scalar.maximum]
     for value in values:
         function = Function("f", (), (), "kernel")
         function.body.ops = [Op("constant", (), (scalar,), {"type": scalar, "value": value}), Op("return")]

@@ -65,6 +65,7 @@ _OPERANDS = {
     rules.shuffle: "a value, i64",
     rules.ballot: "u1",
     rules.team_combine: "a number",
+    rules.team_multiply: "16 or 10 numbers",
     rules.for_: "lows, highs, initial values",
     rules.while_: "initial values",
     rules.if_: "u1",

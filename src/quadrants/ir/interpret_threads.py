@@ -17,6 +17,7 @@ import numpy as np
 
 from quadrants.errors import QuadrantsAssertionError
 from quadrants.ir import evaluate as ev
+from quadrants.ir.fragments import THREADS, depth_of, multiplied
 from quadrants.ir.nodes import Op, Value, walk
 from quadrants.ir.threads import MEETINGS, block_size, is_of_block, neutral, threads_loop_of, uses_threads
 from quadrants.ir.types import scalar_of
@@ -55,7 +56,8 @@ class _Member:
 
 
 class _Team:
-    """The threads of one block. `order`: the operations of the program, numbered."""
+    """The threads of one block. `order`: the operations of the program, numbered; `multiplied`: what has been brought to a
+    `team_multiply`, and by team what that gives."""
 
     def __init__(self, order: dict[Op, int]) -> None:
         self.order = order
@@ -64,6 +66,7 @@ class _Team:
         self.failed = False
         self.brought: dict[int, Any] = {}
         self.shared: dict[Op, Any] = {}
+        self.multiplied: tuple[Any, dict[int, Any]] = (None, {})
 
     def run(self, tasks: list[Callable[[], None]], first: int) -> None:
         self.size = len(tasks)
@@ -276,6 +279,31 @@ def _combining(program: Any, op: Op, counts: Callable[[int, int], bool]) -> Call
     return run
 
 
+def _team_multiply(program: Any, op: Op) -> Callable[[Environment], None]:
+    depth = depth_of(scalar_of(op.operands[0].type).bits)
+
+    def run(env: Environment) -> None:
+        member = _current.member
+        brought = member.meet(op, [env[value] for value in op.operands])
+        team, place = divmod(member.position, THREADS)
+        if member.team.multiplied[0] is not brought:
+            member.team.multiplied = (brought, {})
+        done = member.team.multiplied[1]
+        if team not in done:
+            done[team] = _multiplied(op, [values for _, values in _team(op, brought)], depth)
+        env.update(zip(op.results, done[team][place]))
+
+    return run
+
+
+def _multiplied(op: Op, held: list[Any], depth: int) -> Any:
+    if len(held) < THREADS:
+        error = QuadrantsAssertionError(f"{len(held)} threads hold small matrices, not {THREADS}")
+        error.location = op.location
+        raise error
+    return multiplied(held, depth)
+
+
 THREAD_STEPS: dict[str, Callable[[Any, Op], Callable[[Environment], None]]] = {
     "shared": _shared,
     "thread_index": _thread_index,
@@ -285,4 +313,5 @@ THREAD_STEPS: dict[str, Callable[[Any, Op], Callable[[Environment], None]]] = {
     "ballot": _ballot,
     "team_reduce": _team_reduce,
     "team_scan": _team_scan,
+    "team_multiply": _team_multiply,
 }

@@ -672,6 +672,14 @@ _row(
     "team",
     cost=16,
 )
+_row(
+    "team_multiply",
+    rules.team_multiply,
+    -1,
+    "sums of a small matrix that 32 threads hold, and a product of two, added to them (`ir/fragments.py`)",
+    "team",
+    cost=32,
+)
 
 # Control.
 _row(

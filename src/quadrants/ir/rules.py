@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from quadrants.ir.fragments import COUNTS, SUMS, THREADS, depth_of
 from quadrants.ir.types import (
     ArrayType,
     LaneType,
     MatrixType,
     ScalarType,
     Type,
+    bf16,
+    f16,
+    f32,
     i64,
     lanes_of,
     matrix_type,
@@ -390,6 +394,18 @@ def team_combine(operands: Types, attributes: Attributes) -> Types:
     if attributes["by"] not in ("add", "mul", "min", "max", "bit_and", "bit_or", "bit_xor"):
         raise TypeError(f"threads combine nothing by {attributes['by']}")
     return by(operands, attributes)
+
+
+def team_multiply(operands: Types, attributes: Attributes) -> Types:
+    if attributes["width"] != THREADS:
+        raise TypeError(f"small matrices are held by {THREADS} threads, not {attributes['width']}")
+    factor = operands[0] if operands else f32
+    if factor not in (f16, bf16, f32):
+        raise TypeError(f"products of {factor} in a team")
+    count = sum(COUNTS[depth_of(scalar_of(factor).bits)])
+    if operands != (factor,) * count + (f32,) * len(SUMS):
+        raise TypeError(f"{count} numbers of {factor} and {len(SUMS)} of f32 are expected")
+    return (f32,) * len(SUMS)
 
 
 # Functions of C.

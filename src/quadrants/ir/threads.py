@@ -43,7 +43,7 @@ __all__ = [
 
 DEFAULT_BLOCK = 128
 MOST_THREADS = 1024
-MEETINGS = frozenset({"barrier", "shuffle", "ballot", "team_reduce", "team_scan"})
+MEETINGS = frozenset({"barrier", "shuffle", "ballot", "team_reduce", "team_scan", "team_multiply"})
 """What no thread gets beyond before the others have come to it."""
 TEAM_OPS = MEETINGS | {"shared", "thread_index", "fence"}
 ORDERING = MEETINGS | {"fence"}
