@@ -16,6 +16,8 @@ from quadrants.ir.verify import verify
 from quadrants.passes import stage_code, stage_tiles
 from quadrants.passes.context import PassContext
 from quadrants.passes.stage_code import StageShape
+from quadrants.passes.tensor_code import TensorShape
+from quadrants.records import replace
 from quadrants.targets.capability import CapabilityRecord
 
 KERNEL = """quadrants-ir 1
@@ -169,3 +171,86 @@ def test_tiles_fit_into_what_blocks_have(scalar: str) -> None:
     assert staged(module, record(256, 48 * 1024)) == 1
     loops = [op for op in walk(module.kernel.body) if op.kind == "for" and op.attribute("threads")]
     assert [op.attribute("threads") for op in loops] == [256]
+
+
+# Tensor cores.
+
+NARROW = """%x16 = load %a[%i, %k] : NARROW
+  %y16 = load %b[%k, %j] : NARROW
+  %x = cast %x16 : f32
+  %y = cast %y16 : f32
+  %p = mul %x, %y : f32"""
+
+
+def narrow_module(narrow: str, config: str = "") -> Module:
+    product = NARROW if narrow != "f32" else PRODUCT
+    text = (
+        KERNEL.replace("BODY", CARRIED.replace(PRODUCT, product))
+        .replace("STEP", "add")
+        .replace("constant 3", "constant 3.0")
+    )
+    for name in "ab":
+        text = text.replace(f"%{name}: array<TYPE", f"%{name}: array<NARROW")
+    text = text.replace("NARROW", narrow).replace("TYPE", "f32")
+    if config:
+        text = text.replace("%0 .. %n {", f'%0 .. %n {{config = {{"tensor_cores": {config}}}}} {{')
+    return parse_module(text)
+
+
+def on_tensor_cores(module: Module, target: CapabilityRecord) -> int:
+    context = PassContext(knobs.Options(), target)
+    stage_tiles.run(module, context)
+    verify(module)
+    return context.counters.get("contractions on tensor cores", 0)
+
+
+TENSORS = replace(record(256, 48 * 1024), tensor_products=frozenset(["f16", "bf16", "tf32"]))
+
+
+@pytest.mark.usefixtures("_small")
+@pytest.mark.parametrize(
+    ("narrow", "sizes"),
+    [("f16", (17, 9, 19)), pytest.param("bf16", (33, 20, 16), marks=pytest.mark.slow), ("f32", (16, 8, 21))],
+)
+def test_tensor_cores_give_what_the_nest_gives(
+    narrow: str, sizes: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bits = 32 if narrow == "f32" else 16
+    shape = TensorShape(2, 2, 32, 16, 32 * 16 // bits, bits)
+    monkeypatch.setattr(stage_tiles, "shape_on_tensor_cores", lambda record, scalar: shape)
+    rows, columns, depth = sizes
+    generator = np.random.default_rng(2)
+    held = {"f16": np.float16, "bf16": np.uint16, "f32": np.float32}[narrow]
+    a, b, c = (
+        generator.integers(-9, 9, size).astype(np.float32)
+        for size in ((rows, depth), (depth, columns), (rows, columns))
+    )
+    expected = a @ b + 3 - c
+    factors = [(x.view(np.uint32) >> 16).astype(held) if narrow == "bf16" else x.astype(held) for x in (a, b)]
+    module = narrow_module(narrow, '"tf32"')
+    assert on_tensor_cores(module, TENSORS) == 1
+    interpret(module, [*factors, c])
+    assert (c == expected).all()  # whole numbers: nothing is rounded
+
+
+def test_f32_is_rounded_to_nearest_and_only_on_the_users_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stage_tiles, "_LEAST", 1)
+    monkeypatch.setattr(stage_tiles, "_SMALLEST", 1)
+    assert on_tensor_cores(narrow_module("f32"), TENSORS) == 0
+    monkeypatch.setattr(stage_tiles, "shape_on_tensor_cores", lambda record, scalar: TensorShape(2, 2, 16, 8, 8, 32))
+    module = narrow_module("f32", '"tf32"')
+    assert on_tensor_cores(module, TENSORS) == 1
+    a, b = np.zeros((1, 4), np.float32), np.ones((4, 1), np.float32)
+    for value, rounded in ((1 + 2**-10 + 2**-11, 1 + 2**-9), (1 + 2**-12, 1.0), (np.inf, np.inf), (np.nan, np.nan)):
+        a[0, 0] = value
+        c = np.full((1, 1), 3, np.float32)
+        interpret(module, [a, b, c])
+        assert np.array_equal(c[0, 0], np.float32(rounded), equal_nan=True)
+
+
+def test_tensor_cores_are_left_alone_where_they_are_not_there_or_not_wanted() -> None:
+    assert on_tensor_cores(narrow_module("f16"), TENSORS) == 1
+    assert on_tensor_cores(narrow_module("f16", "False"), TENSORS) == 0
+    assert on_tensor_cores(narrow_module("f16"), replace(TENSORS, tensor_products=frozenset())) == 0
+    assert on_tensor_cores(narrow_module("f16"), replace(TENSORS, shared_memory_bytes=1 << 10)) == 0
+    assert on_tensor_cores(module_of(CARRIED), TENSORS) == 0

@@ -189,6 +189,7 @@ _LOOP_CONFIG: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "bit_vectorize": _TRUTH,
     "vectorize": (f"True, False, or a power of two up to {MOST_LANES}", _is_lanes),
     "fuse": _TRUTH,
+    "tensor_cores": ("True, False, or 'tf32'", lambda value: value == "tf32" or _is_truth(value)),
     "name": ("a text", lambda value: value is None or isinstance(value, str)),
 }
 

@@ -143,12 +143,14 @@ def loop_config(
     bit_vectorize: bool = False,
     vectorize: bool | int | None = None,
     fuse: bool = True,
+    tensor_cores: bool | str | None = None,
     name: str | None = None,
 ) -> None:
     """How the next loop of the kernel runs. `serialize` True: in order; False (given): in parallel, on the user's word.
     `parallelize`: number of threads, 1 is in order. `vectorize`: how many iterations run side by side as vector lanes
     (a power of two up to 64), True for as many as suit, False for none, whatever the compiler would choose. `fuse` False:
-    it is not joined with the loop before or behind. `name`: what reports call the loop. `block_dim`,
+    it is not joined with the loop before or behind. `tensor_cores` False: sums of products of f16 or bf16 as f32 do without
+    them; 'tf32': those of f32 run on them, too, which rounds factors to 10 bits of fraction. `name`: what reports call the loop. `block_dim`,
     `block_dim_adaptive` and `bit_vectorize` are for GPUs. On the host nothing happens."""
 
 

@@ -7,7 +7,7 @@ from the last ones and never stored; what lies behind the end of the depth is ze
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Value
@@ -19,11 +19,11 @@ from quadrants.passes.structure import count_ops
 from quadrants.passes.tile_code import loop
 from quadrants.records import Record
 
-__all__ = ["StageShape", "StageWriter"]
+__all__ = ["PADDING", "Part", "Side", "StageShape", "StageWriter"]
 
 _RUN = 4
 """Neighbouring rows or columns of a thread: what it reads from shared memory at once."""
-_PADDING = 4
+PADDING = 4
 """Elements between lines of shared memory, so that those of one column lie in several banks."""
 _MOST_STATEMENTS = 1024
 """Operations of a thread's statements written one after the other, at most; more are a loop."""
@@ -48,36 +48,60 @@ class StageShape(Record):
         return self.rows // self.own_rows * self.across
 
     @property
+    def steps(self) -> int:
+        """Steps of a stretch."""
+        return self.depth
+
+    @property
     def elements(self) -> int:
         """Numbers in shared memory."""
-        return self.depth * (self.rows + self.columns + 2 * _PADDING)
+        return self.depth * (self.rows + self.columns + 2 * PADDING)
 
 
-class _Side(Record):
-    """One factor in a block: from `first` on, `width` of its range lie in shared `memory`, a line for each depth. `own`: how
-    many are a thread's, `threads` threads have others, and `place` is this one's number among them."""
+class Part(Record):
+    """Which rows (or columns) of its block's tile are a thread's: from `origin` on, `run` neighbours, as many for each of
+    `threads` threads, of which this one is number `place`, and so on until it has `own`."""
+
+    own: int
+    run: int
+    threads: int
+    place: Value
+    origin: Value
+
+    def at(self, builder: Builder, number: int) -> Value:
+        """The thread's row (or column) with a number."""
+        offset = builder.index(number // self.run * self.threads * self.run + number % self.run)
+        return sum_of(builder, self.origin, times(builder, self.place, self.run), offset)
+
+    def found(self, builder: Builder, number: Value) -> Value:
+        """The same for a number that the code does not tell."""
+        run = builder.shr(number, builder.index(self.run.bit_length() - 1))
+        within = builder.bit_and(number, builder.index(self.run - 1))
+        start = sum_of(builder, self.origin, times(builder, self.place, self.run))
+        return sum_of(builder, start, times(builder, run, self.threads * self.run), within)
+
+
+class Side(Record):
+    """One factor in a block: from `first` on, `width` of its range lie in shared `memory`. `part`: which sums are a thread's."""
 
     range: Range
     factor: Value
     width: int
-    own: int
-    threads: int
     first: Value
-    place: Value
     memory: Value
+    part: Part
 
 
 class StageWriter(ContractionCode):
-    """Writes a contraction as a grid loop with a builder."""
+    """Writes a contraction as a grid loop."""
 
-    def __init__(self, contraction: Contraction, shape: StageShape, builder: Builder) -> None:
+    def __init__(self, contraction: Contraction, shape: StageShape) -> None:
         super().__init__(contraction)
         self.shape = shape
-        self.builder = builder
 
-    def write(self) -> None:
+    def write(self, builder: Builder) -> None:
         """The grid loop: a block for each tile of each point of the batch."""
-        found, shape, builder = self.contraction, self.shape, self.builder
+        found, shape = self.contraction, self.shape
         columns = self._tiles(builder, found.column, shape.columns)
         rows = self._tiles(builder, found.row, shape.rows)
         extents = [builder.max(builder.sub(part.high, part.low), builder.index(0)) for part in found.batch]
@@ -89,79 +113,87 @@ class StageWriter(ContractionCode):
         rest, column = block.floordiv(grid.number, columns), block.mod(grid.number, columns)
         row = block.mod(rest, rows)
         self.enter_batch(block, block.floordiv(rest, rows), extents)
-        inside = grid.inside
+        left_part, right_part = self.parts(grid)
+        left = self._side(grid, found.row, found.left, (shape.rows, row), left_part)
+        right = self._side(grid, found.column, found.right, (shape.columns, column), right_part)
+        sums = self._sums(grid, left, right)
+        self._finish(grid.inside, sums, left, right)
+        grid.close(cost=1 << 17, lanes=1, lanes_reason=self.reason(), tile=(shape.rows, shape.columns))
+
+    # What tiles of other kinds do in other ways.
+
+    def reason(self) -> str:
+        """What users are told."""
+        shape = self.shape
+        return f"products are summed in tiles of {shape.rows} x {shape.columns} by {shape.threads} threads"
+
+    def parts(self, grid: GridLoop) -> tuple[Part, Part]:
+        """Which rows and which columns are a thread's."""
+        shape, inside = self.shape, grid.inside
         down = inside.shr(grid.thread, inside.index(shape.across.bit_length() - 1))
         along = inside.bit_and(grid.thread, inside.index(shape.across - 1))
-        left = self._side(grid, (found.row, found.left), (shape.rows, shape.own_rows), row, down)
-        right = self._side(grid, (found.column, found.right), (shape.columns, shape.own_columns), column, along)
-        sums = self._sums(grid, left, right)
-        self._finish(inside, sums, left, right)
-        reason = f"products are summed in tiles of {shape.rows} x {shape.columns} by {shape.threads} threads"
-        grid.close(cost=1 << 17, lanes=1, lanes_reason=reason, tile=(shape.rows, shape.columns))
+        zero = inside.index(0)
+        left = Part(shape.own_rows, _RUN, shape.rows // shape.own_rows, down, zero)
+        return left, Part(shape.own_columns, _RUN, shape.across, along, zero)
+
+    def memory(self, grid: GridLoop, width: int) -> Value:
+        """Shared memory for a stretch of a factor: a line for each depth."""
+        return grid.shared(self.contraction.scalar, self.shape.depth, width + PADDING)
+
+    def keep(self, builder: Builder, memory: Value, value: Value, depth: Value, place: Value) -> None:
+        """Puts an element of a factor into shared memory."""
+        builder.op("store", value, memory, depth, place)
+
+    def step(self, builder: Builder, at: Value, totals: list[Value], left: Side, right: Side) -> list[Value]:
+        """Adds what step `at` of a stretch gives to a thread's sums, row by row."""
+        columns = self._own(builder, right, at)
+        rows = self._own(builder, left, at)
+        products = [(row, column) for row in rows for column in columns]
+        return [builder.add(total, builder.mul(*pair), reassociate=True) for total, pair in zip(totals, products)]
+
+    def _own(self, builder: Builder, side: Side, line: Value) -> list[Value]:
+        """A thread's part of a line of shared memory."""
+        return [builder.load(side.memory, line, side.part.at(builder, number)) for number in range(side.part.own)]
 
     def _tiles(self, builder: Builder, part: Range, width: int) -> Value:
         return rounded_up(builder, builder.sub(part.high, part.low), builder.index(width))
 
-    def _side(
-        self, grid: GridLoop, part: tuple[Range, Value], widths: tuple[int, int], number: Value, place: Value
-    ) -> _Side:
-        (of, factor), (width, own) = part, widths
+    def _side(self, grid: GridLoop, of: Range, factor: Value, tile: tuple[int, Value], part: Part) -> Side:
+        width, number = tile
         first = sum_of(grid.block, of.low, times(grid.block, number, width))
-        memory = grid.shared(self.contraction.scalar, self.shape.depth, width + _PADDING)
-        return _Side(of, factor, width, own, width // own, first, place, memory)
+        return Side(of, factor, width, first, self.memory(grid, width), part)
 
     # The depth, stretch by stretch.
 
-    def _sums(self, grid: GridLoop, left: _Side, right: _Side) -> list[Value]:
+    def _sums(self, grid: GridLoop, left: Side, right: Side) -> list[Value]:
         """A thread's sums. What the next stretch needs is on its way while one is added up."""
         shape, inside, depth = self.shape, grid.inside, self.contraction.depth
+        sides = (left, right)
         zero = inside.constant(0, self.contraction.scalar)
         stretches = rounded_up(inside, inside.sub(depth.high, depth.low), inside.index(shape.depth))
-        first = [
-            *self._fetched(inside, grid.thread, left, depth.low),
-            *self._fetched(inside, grid.thread, right, depth.low),
-        ]
-        taken = len(first)
-        of_left = shape.rows * shape.depth // shape.threads
+        first = [value for side in sides for value in self._fetched(inside, grid.thread, side, depth.low)]
 
         def stretch(inner: Builder, number: Value, carried: list[Value]) -> list[Value]:
-            self._keep(inner, grid.thread, left, carried[:of_left])
-            self._keep(inner, grid.thread, right, carried[of_left:taken])
+            taken = iter(carried[: len(first)])
+            for side in sides:
+                self._keep(inner, grid.thread, side, taken)
             inner.op("barrier")
             after = sum_of(inner, number, inner.index(1))
             begin = sum_of(inner, depth.low, times(inner, after, shape.depth))
-            following = [
-                *self._fetched(inner, grid.thread, left, begin),
-                *self._fetched(inner, grid.thread, right, begin),
-            ]
-            sums = loop(inner, inner.index(0), inner.index(shape.depth), step, carried[taken:])
+            following = [value for side in sides for value in self._fetched(inner, grid.thread, side, begin)]
+            sums = loop(inner, inner.index(0), inner.index(shape.steps), step, carried[len(first) :])
             inner.op("barrier")
             return [*following, *sums]
 
         def step(inner: Builder, at: Value, totals: list[Value]) -> list[Value]:
-            columns = self._own(inner, right, at)
-            rows = self._own(inner, left, at)
-            products = [(row, column) for row in rows for column in columns]
-            return [inner.add(total, inner.mul(*pair), reassociate=True) for total, pair in zip(totals, products)]
+            return self.step(inner, at, totals, left, right)
 
         starts = [*first, *[zero] * (shape.own_rows * shape.own_columns)]
-        return loop(inside, inside.index(0), stretches, stretch, starts)[taken:]
-
-    def _own(self, builder: Builder, side: _Side, line: Value) -> list[Value]:
-        """A thread's part of a line of shared memory."""
-        return [builder.load(side.memory, line, place) for place in self._places(builder, side)]
-
-    def _places(self, builder: Builder, side: _Side) -> list[Value]:
-        """Where the rows (or columns) of a thread are in its block's tile."""
-        run = times(builder, side.place, _RUN)
-        return [
-            sum_of(builder, run, builder.index(number // _RUN * side.threads * _RUN + number % _RUN))
-            for number in range(side.own)
-        ]
+        return loop(inside, inside.index(0), stretches, stretch, starts)[len(first) :]
 
     # From memory to shared memory.
 
-    def _elements(self, builder: Builder, thread: Value, side: _Side, visit: Callable[[Value, Value], None]) -> None:
+    def _elements(self, builder: Builder, thread: Value, side: Side, visit: Callable[[Value, Value], None]) -> None:
         """Calls `visit` with the line and the place in it of each element that a thread brings: neighbours in memory are
         brought by neighbours."""
         across = self.runs_across(side.factor, side.range)
@@ -172,11 +204,11 @@ class StageWriter(ContractionCode):
             major, minor = builder.shr(flat, shift), builder.bit_and(flat, mask)
             visit(*((major, minor) if across else (minor, major)))
 
-    def _fetched(self, builder: Builder, thread: Value, side: _Side, begin: Value) -> list[Value]:
+    def _fetched(self, builder: Builder, thread: Value, side: Side, begin: Value) -> list[Value]:
         """The elements of a stretch of the depth, from `begin` on, that a thread brings."""
         depth, found = self.contraction.depth, list[Value]()
         last, deepest = (builder.sub(part.high, builder.index(1), exact=True) for part in (side.range, depth))
-        zero = builder.constant(0, self.contraction.scalar)
+        zero = builder.constant(0, side.factor.type)
 
         def fetch(line: Value, place: Value) -> None:
             at = sum_of(builder, begin, line)
@@ -189,22 +221,22 @@ class StageWriter(ContractionCode):
         self._elements(builder, thread, side, fetch)
         return found
 
-    def _keep(self, builder: Builder, thread: Value, side: _Side, values: list[Value]) -> None:
-        left = iter(values)
-
+    def _keep(self, builder: Builder, thread: Value, side: Side, values: Iterator[Value]) -> None:
         def keep(line: Value, place: Value) -> None:
-            builder.op("store", next(left), side.memory, line, place)
+            self.keep(builder, side.memory, next(values), line, place)
 
         self._elements(builder, thread, side, keep)
 
     # What the nest does with the sums.
 
-    def _finish(self, builder: Builder, sums: list[Value], left: _Side, right: _Side) -> None:
+    def _finish(self, builder: Builder, sums: list[Value], left: Side, right: Side) -> None:
         if len(sums) * count_ops(self.contraction.statement) > _MOST_STATEMENTS:
             self._finish_in_loops(builder, sums, left, right)
             return
-        columns = [sum_of(builder, right.first, place) for place in self._places(builder, right)]
-        rows = [sum_of(builder, left.first, place) for place in self._places(builder, left)]
+        rows, columns = (
+            [sum_of(builder, side.first, side.part.at(builder, number)) for number in range(side.part.own)]
+            for side in (left, right)
+        )
         totals = iter(sums)
         for row in rows:
             for column in columns:
@@ -215,7 +247,7 @@ class StageWriter(ContractionCode):
         there = builder.bit_and(builder.lt(row, found.row.high), builder.lt(column, found.column.high))
         when(builder, there, lambda inner: self.statement(inner, total, row, column))
 
-    def _finish_in_loops(self, builder: Builder, sums: list[Value], left: _Side, right: _Side) -> None:
+    def _finish_in_loops(self, builder: Builder, sums: list[Value], left: Side, right: Side) -> None:
         """By way of a thread's private memory, where all statements one after the other would be long."""
         shape = self.shape
         slot = builder.emit("slot", type=matrix_type(self.contraction.scalar, (shape.own_rows, shape.own_columns)))
@@ -224,20 +256,14 @@ class StageWriter(ContractionCode):
             builder.op("store", total, slot, builder.index(row), builder.index(column))
 
         def line(outer: Builder, i: Value, _: list[Value]) -> tuple[Value, ...]:
-            row = self._at(outer, left, i)
+            row = sum_of(outer, left.first, left.part.found(outer, i))
 
             def point(inner: Builder, j: Value, _: list[Value]) -> tuple[Value, ...]:
-                self._point(inner, inner.load(slot, i, j), row, self._at(inner, right, j))
+                column = sum_of(inner, right.first, right.part.found(inner, j))
+                self._point(inner, inner.load(slot, i, j), row, column)
                 return ()
 
             loop(outer, outer.index(0), outer.index(shape.own_columns), point)
             return ()
 
         loop(builder, builder.index(0), builder.index(shape.own_rows), line)
-
-    def _at(self, builder: Builder, side: _Side, number: Value) -> Value:
-        """The row (or column) of a thread with a number that the code does not tell."""
-        run = builder.shr(number, builder.index(_RUN.bit_length() - 1))
-        within = builder.bit_and(number, builder.index(_RUN - 1))
-        start = times(builder, side.place, _RUN)
-        return sum_of(builder, side.first, start, times(builder, run, side.threads * _RUN), within)

@@ -13,13 +13,14 @@ from typing import Any
 from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Block, Module, Op, Value
 from quadrants.ir.ops import is_pure
-from quadrants.ir.types import ScalarType
+from quadrants.ir.types import ScalarType, f32
 from quadrants.passes.context import PassContext
 from quadrants.passes.contractions import Contraction, find_contractions
 from quadrants.passes.fold import number_of
 from quadrants.passes.stage_code import StageShape, StageWriter
+from quadrants.passes.tensor_code import TensorShape, TensorWriter, factors_of
 
-__all__ = ["run", "shape_of_stages"]
+__all__ = ["run", "shape_of_stages", "shape_on_tensor_cores"]
 
 _LEAST = 16
 """Rows, columns and depth from which tiles pay."""
@@ -33,12 +34,38 @@ def run(module: Module, context: PassContext) -> None:
     if record is None:
         return
     for contraction in find_contractions(module.kernel):
-        shape = shape_of_stages(record, contraction.scalar)
-        if shape is None or not contraction.parallel or _is_surely_small(contraction):
+        if not contraction.parallel or _is_surely_small(contraction) or not _is_known_to_host(contraction):
             continue
-        if _is_known_to_host(contraction) and context.permit():
-            _replace(contraction, shape)
-            context.count("contractions in shared memory")
+        writer = _writer_on_tensor_cores(contraction, record) or _writer(contraction, record)
+        if writer is not None and context.permit():
+            _replace(contraction, writer)
+            context.count(f"contractions {'on tensor cores' if type(writer) is TensorWriter else 'in shared memory'}")
+
+
+def _writer(contraction: Contraction, record: Any) -> StageWriter | None:
+    shape = shape_of_stages(record, contraction.scalar)
+    return StageWriter(contraction, shape) if shape is not None else None
+
+
+def _writer_on_tensor_cores(contraction: Contraction, record: Any) -> StageWriter | None:
+    """Where both factors are f16 or bf16 and the sums f32; f32 factors only on the user's word, for they are rounded."""
+    config: dict[str, Any] = contraction.outer.attribute("config") or {}
+    wish = config.get("tensor_cores")
+    if wish is False:
+        return None
+    narrow, scalar = factors_of(contraction)
+    if scalar is f32 and wish != "tf32":
+        return None
+    shape = shape_on_tensor_cores(record, scalar)
+    return TensorWriter(narrow, shape) if shape is not None else None
+
+
+def shape_on_tensor_cores(record: Any, scalar: ScalarType) -> TensorShape | None:
+    """Tiles for factors of a type; None where a record has no tensor cores for it, or no room."""
+    name = "tf32" if scalar is f32 else scalar.name
+    shape = TensorShape(8, 8, 128, 128, 32 * 16 // scalar.bits, scalar.bits)
+    room = record.shared_memory_bytes >= shape.elements * scalar.bytes and record.block_threads >= shape.threads
+    return shape if name in record.tensor_products and room else None
 
 
 def shape_of_stages(record: Any, scalar: ScalarType) -> StageShape | None:
@@ -77,7 +104,7 @@ def _is_the_hosts(value: Value) -> bool:
     return is_pure(op.kind) and not op.regions and all(map(_is_the_hosts, op.operands))
 
 
-def _replace(contraction: Contraction, shape: StageShape) -> None:
+def _replace(contraction: Contraction, writer: StageWriter) -> None:
     """The nest becomes a branch: tiles for large sizes, the nest itself for others."""
     outer = contraction.outer
     front, staged, plain = Block(), Block(), Block()
@@ -85,7 +112,7 @@ def _replace(contraction: Contraction, shape: StageShape) -> None:
     extents = [builder.sub(part.high, part.low) for part in (contraction.row, contraction.column, contraction.depth)]
     large = _is_large(builder, extents)
     inside = Builder(staged, outer.location)
-    StageWriter(contraction, shape, inside).write()
+    writer.write(inside)
     inside.op("yield")
     plain.ops = [outer, Op("yield", location=outer.location)]
     builder.op("if", large, regions=(staged, plain), types=())

@@ -61,6 +61,10 @@ class CapabilityRecord(Record):
         "the most threads of a block that run at once, share memory and wait for one another (ir/threads.py); 0 where blocks "
         "are taken apart",
     )
+    tensor_products: frozenset[str] = _field(
+        frozenset(),
+        "types of factors (f16, bf16, tf32: f32 that is rounded) of which 32 threads multiply small matrices in one instruction",
+    )
     shared_memory_bytes: int = _field(0, "memory that one block of a GPU's threads shares; 0 on CPUs")
     calls_c: bool = _field(False, "whether kernels can call functions of C in the caller's process")
     functions: frozenset[str] = _field(

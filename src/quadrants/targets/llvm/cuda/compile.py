@@ -48,6 +48,7 @@ def record_of(sm: int) -> CapabilityRecord:
         launches=True,
         subgroup_sizes=(32,),
         shared_memory_bytes=48 * 1024,
+        tensor_products=frozenset(["f16", "bf16", "tf32"] if sm >= 80 else []),
         exact_remainder=False,
     )
 
