@@ -325,6 +325,19 @@ def _redux(writer: _BlockWriter, op: Instruction) -> None:
     writer.define(op.operands[0], f"reduction({kind!r}, {a}, {mask}, {_place(writer)})", type_, ["%tid.x"])
 
 
+def _multiply(writer: _BlockWriter, op: Instruction) -> None:
+    """mma.sync of factors of 16 bits or tf32 and sums of f32."""
+    shape, kind = op.words[3], op.words[7]
+    wanted = {"f16": "m16n8k16", "bf16": "m16n8k16", "tf32": "m16n8k8"}
+    if op.words[4:] != ["row", "col", "f32", kind, kind, "f32"] or wanted.get(kind) != shape:
+        raise writer.error(op.opcode)
+    to, *sources = ([part.strip() for part in operand.strip("{}").split(",")] for operand in op.operands)
+    lists = ", ".join(["[" + ", ".join([writer.value(part, "b32") for part in parts]) + "]" for parts in sources])
+    writer.lines.append(f"s = multiply({kind!r}, {lists}, n, {_place(writer)})")
+    for k, name in enumerate(to):
+        writer.define(name, f"s[{k}]", "b32", ["%tid.x"])
+
+
 HANDLERS: dict[str, Callable[[_BlockWriter, Instruction], None]] = {
     "add": _pattern("{0} + {1}", "rn"),
     "sub": _pattern("{0} - {1}", "rn"),
@@ -372,6 +385,7 @@ HANDLERS: dict[str, Callable[[_BlockWriter, Instruction], None]] = {
     "activemask": _active,
     "match": _match,
     "redux": _redux,
+    "mma": _multiply,
     "declare": memory_instructions.declare,
     "call": memory_instructions.call,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -81,7 +82,8 @@ class Loaded:
 
 
 class Machine:
-    """A GPU's multiprocessors. `steps` counts the blocks of code that ran, `threads` the threads of all launches."""
+    """A GPU's multiprocessors. `steps` counts the blocks of code that ran, `threads` the threads of all launches, `loads` the
+    elements that threads loaded, by the space of memory."""
 
     def __init__(self, memory: Memory | None = None) -> None:
         self.memory = memory or Memory()
@@ -89,6 +91,7 @@ class Machine:
         self.store = self.memory.store
         self.steps = 0
         self.threads = 0
+        self.loads: Counter[str] = Counter()
         self._typed: dict[Any, np.ndarray[Any, Any]] = {}
 
     # Launches.

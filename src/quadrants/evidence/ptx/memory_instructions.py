@@ -44,6 +44,8 @@ def load(writer: _BlockWriter, op: Instruction) -> None:
         for k, part in enumerate(parts):
             writer.define(part, f"take({code}, {offset + k * width}, {width}).view(T{bits})", bits, ["%tid.x"])
         return
+    space = next((word for word in op.words if word in _SPACES), "generic")
+    writer.lines.append(f"M.loads[{space!r}] += {len(parts)} * n")
     for part, at in zip(parts, _places(writer, op.operands[1], len(parts), width)):
         writer.define(part, f"M.load({at}, {width}).view(T{bits})", bits, ["%tid.x"])
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from quadrants.evidence.ptx.functions import FUNCTIONS
 from quadrants.evidence.ptx.parse import Function, Instruction, PtxError, number
+from quadrants.evidence.ptx.tensors import TENSORS
 from quadrants.evidence.ptx.warps import WARPS
 
 __all__ = ["SPECIALS", "Code", "Step", "translate"]
@@ -89,6 +90,7 @@ def translate(function: Function, symbols: dict[str, int], namespace: dict[str, 
         "C": namespace,
         **FUNCTIONS,
         **WARPS,
+        **TENSORS,
         **{f"T{name}": d for name, d in DTYPES.items()},
     }
     for number_of, block in enumerate(function.blocks):

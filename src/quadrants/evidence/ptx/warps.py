@@ -13,7 +13,7 @@ import numpy as np
 
 from quadrants.evidence.ptx.memory import MemoryFault
 
-__all__ = ["WARPS", "WarpError"]
+__all__ = ["WARPS", "WarpError", "table_of"]
 
 Array = Any
 
@@ -22,7 +22,7 @@ class WarpError(MemoryFault):
     """Lanes that a mask names, or that another one reads, are elsewhere."""
 
 
-def _table(blocks: Array, lanes: Array, warps: Array) -> tuple[Array, Array]:
+def table_of(blocks: Array, lanes: Array, warps: Array) -> tuple[Array, Array]:
     """(the warp of each thread, by warp and lane the thread's place or -1)."""
     key = blocks.astype(np.int64) << 32 | warps
     _, numbers = np.unique(key, return_inverse=True)
@@ -43,7 +43,7 @@ def _checked(mask: Array, numbers: Array, places: Array) -> Array:
 def shuffle(mode: str, a: Array, b: Array, c: Array, mask: Array, *place: Array) -> tuple[Array, Array]:
     """`shfl.sync`: another lane's value, and whether there was one."""
     blocks, lanes, warps = place
-    numbers, places = _table(blocks, lanes, warps)
+    numbers, places = table_of(blocks, lanes, warps)
     _checked(mask, numbers, places)
     lane = lanes.astype(np.int64)
     segment, bound = np.int64(c) >> 8 & 31, np.int64(c) & 31
@@ -60,7 +60,7 @@ def shuffle(mode: str, a: Array, b: Array, c: Array, mask: Array, *place: Array)
 def ballot(wanted: Array, mask: Array, *place: Array) -> Array:
     """The lanes of the mask for which a condition holds."""
     blocks, lanes, warps = place
-    numbers, places = _table(blocks, lanes, warps)
+    numbers, places = table_of(blocks, lanes, warps)
     masks = _checked(mask, numbers, places)
     bits = np.zeros(len(places), np.int64)
     np.bitwise_or.at(bits, numbers, np.where(wanted, np.int64(1) << lanes.astype(np.int64), np.int64(0)))
@@ -77,7 +77,7 @@ def vote(kind: str, wanted: Array, mask: Array, *place: Array) -> Array:
 def _groups(mask: Array, place: tuple[Array, ...]) -> list[tuple[Array, list[int]]]:
     """For each thread the places of the threads in its mask."""
     blocks, lanes, warps = place
-    numbers, places = _table(blocks, lanes, warps)
+    numbers, places = table_of(blocks, lanes, warps)
     masks = _checked(mask, numbers, places)
     return [
         (masks[k], [int(at) for lane, at in enumerate(places[numbers[k]]) if at >= 0 and masks[k] >> lane & 1])
