@@ -30,6 +30,7 @@ class Arch(enum.IntEnum):
     python = 6
     reference = 7
     simulated = 8
+    d3d12 = 9
 
     def __str__(self) -> str:
         return f"Arch.{self.name}"

@@ -23,6 +23,7 @@ from quadrants.targets.llvm.amdgpu import hip, lld
 from quadrants.targets.llvm.arm64 import tools
 from quadrants.targets.llvm.cuda import drivers as cuda_drivers
 from quadrants.targets.llvm.cuda import nvidia
+from quadrants.targets.webgpu.device import CHOICES
 
 Patch = pytest.MonkeyPatch
 
@@ -141,6 +142,73 @@ def another_processor(patch: Patch) -> None:
     patch.setattr(knobs, "host_arch", lambda: Arch.arm64)
 
 
+class _Adapter:
+    """What is asked of an adapter of wgpu before a device is opened."""
+
+    def __init__(self, backend: str, kind: str = "DiscreteGPU", features: tuple[str, ...] = ()) -> None:
+        self.info = {"backend_type": backend, "adapter_type": kind, "device": f"a {kind}"}
+        self.features = features
+
+
+class _Wgpu:
+    """wgpu on a machine with these adapters."""
+
+    def __init__(self, *adapters: _Adapter) -> None:
+        self.gpu = self
+        self.adapters = adapters
+
+    def request_adapter_sync(self, power_preference: str) -> Any:
+        if not self.adapters:
+            raise RuntimeError("no adapter\nand more")
+        return self.adapters[0]
+
+    def enumerate_adapters_sync(self) -> Any:
+        return self.adapters
+
+
+def _with_wgpu(patch: Patch, *found: _Adapter) -> None:
+    for choice in CHOICES.values():
+        patch.setattr(choice, "_found", None)
+    patch.setitem(sys.modules, "wgpu", _Wgpu(*found))
+    patch.setattr(importlib.util, "find_spec", lambda name: name)
+
+
+def no_wgpu(patch: Patch) -> None:
+    _with_wgpu(patch)
+    patch.setattr(importlib.util, "find_spec", lambda name: None)
+
+
+def no_driver_for_wgpu(patch: Patch) -> None:
+    _with_wgpu(patch)
+
+
+def another_interface_only(patch: Patch) -> None:
+    _with_wgpu(patch, _Adapter("OpenGL"))
+
+
+def a_gpu_without_integers_of_64_bits(patch: Patch) -> None:
+    _with_wgpu(patch, _Adapter("OpenGL"), _Adapter("Vulkan", "CPU", ("shader-int64",)), _Adapter("Vulkan"))
+
+
+def no_macos(patch: Patch) -> None:
+    patch.setattr(sys, "platform", "linux")
+
+
+def macos_without_wgpu(patch: Patch) -> None:
+    no_wgpu(patch)
+    patch.setattr(sys, "platform", "darwin")
+
+
+def macos_without_a_gpu(patch: Patch) -> None:
+    _with_wgpu(patch)
+    patch.setattr(sys, "platform", "darwin")
+
+
+def windows_with_an_old_gpu(patch: Patch) -> None:
+    _with_wgpu(patch, _Adapter("D3D12"))
+    patch.setattr(sys, "platform", "win32")
+
+
 LACKING: list[tuple[Arch, Callable[[Patch], None], str]] = [
     (
         Arch.cuda,
@@ -165,11 +233,22 @@ LACKING: list[tuple[Arch, Callable[[Patch], None], str]] = [
     ),
     (Arch.arm64, no_c_library_for_arm64, "/usr/bin/aarch64-linux-gnu-gcc finds no C library: Debian's packages are"),
     (Arch.x64, another_processor, "this machine's processor is arm64"),
+    (Arch.vulkan, no_wgpu, "the package wgpu is not installed: pip install 'quadrants[gpu]'"),
+    (Arch.vulkan, no_driver_for_wgpu, "no driver of Vulkan was found (no adapter)"),
+    (Arch.vulkan, another_interface_only, "no driver of Vulkan was found"),
+    (Arch.vulkan, a_gpu_without_integers_of_64_bits, "the GPU a DiscreteGPU has no integers of 64 bits (shader-int64)"),
+    (Arch.metal, no_macos, "there is no Metal on this system: it is a part of macOS"),
+    (Arch.metal, macos_without_wgpu, "the package wgpu is not installed: pip install 'quadrants[gpu]'"),
+    (Arch.metal, macos_without_a_gpu, "no driver of Metal was found (no adapter)"),
+    (Arch.d3d12, no_macos, "there is no D3D12 on this system: it is a part of Windows"),
+    (Arch.d3d12, windows_with_an_old_gpu, "the GPU a DiscreteGPU has no integers of 64 bits (shader-int64)"),
     (Arch.python, lambda patch: None, "this version has no such target"),
 ]
 
 
-@pytest.mark.parametrize(("arch", "arrange", "told"), LACKING, ids=[arrange.__name__ for _, arrange, _ in LACKING])
+@pytest.mark.parametrize(
+    ("arch", "arrange", "told"), LACKING, ids=[f"{arch.name}-{arrange.__name__}" for arch, arrange, _ in LACKING]
+)
 def test_what_a_target_lacks(arch: Arch, arrange: Callable[[Patch], None], told: str, monkeypatch: Patch) -> None:
     """`qd.init` names it: as an error where there is no way out, as a warning where there is one; the list goes on."""
     for asked in (nvidia.missing, hip.missing, tools._found):
@@ -186,7 +265,7 @@ def test_what_a_target_lacks(arch: Arch, arrange: Callable[[Patch], None], told:
 
 def test_every_target_that_may_be_lacking_is_among_them() -> None:
     always = {Arch.reference, Arch.simulated}
-    assert {arch for arch, _, _ in LACKING} == {*Arch} - always - {Arch.vulkan, Arch.metal}
+    assert {arch for arch, _, _ in LACKING} == {*Arch} - always
 
 
 def test_a_list_takes_the_first_that_is_there(monkeypatch: Patch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -25,7 +25,8 @@ FIELDS: dict[str, str] = {
     "what": "what it is",
     "usable": "whether kernels run on it on this machine",
     "reason": "why not, where it is not usable",
-    "checked": "how its tests show that it is right: executed (on what it is for), emulated (by software in its place), assembled "
+    "checked": "how its tests show that it is right: executed (on what it is for), emulated (by software in its place), simulated (executed in part, on "
+    "other software that has no more than it has), assembled "
     "(code is made, nothing runs it), not at all",
     "how": "the same in words",
     "played": "whether the rest is told of software of ours that plays the hardware, which is not here",

@@ -10,8 +10,10 @@ from quadrants.targets import table
 
 __all__ = ["EMULATED", "PROCESSOR", "SM", "emulation", "missing"]
 
-EMULATED = (Arch.cuda, Arch.amdgpu)
-"""CUDA's PTX is executed by an interpreter; code for AMD's GPUs is made and linked, and then tasks run by the IR's interpreter."""
+EMULATED = (Arch.cuda, Arch.amdgpu, Arch.metal, Arch.d3d12)
+"""CUDA's PTX is executed by an interpreter; code for AMD's GPUs is made and linked, and then tasks run by the IR's interpreter;
+the shaders of Metal and D3D12 run on a driver of Vulkan without what those lack."""
+_BACKENDS = {Arch.metal: "Metal", Arch.d3d12: "D3D12"}
 
 SM = 80
 PROCESSOR = "gfx942"
@@ -28,6 +30,10 @@ def emulation(
         from quadrants.evidence.ptx.driver import played
 
         return played(sm)
+    if arch in _BACKENDS:
+        from quadrants.evidence.borrowed import borrowed
+
+        return nullcontext() if table.missing(Arch.vulkan) else borrowed(_BACKENDS[arch])
     from quadrants.evidence.amdgpu.driver import assembled
     from quadrants.targets.llvm.amdgpu import lld
 

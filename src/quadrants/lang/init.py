@@ -22,6 +22,7 @@ __all__ = [
     "config",
     "cpu",
     "cuda",
+    "d3d12",
     "dump_compile_config",
     "extension",
     "gpu",
@@ -43,6 +44,7 @@ x64 = x86_64 = Arch.x64
 arm64 = Arch.arm64
 cuda = Arch.cuda
 metal = Arch.metal
+d3d12 = Arch.d3d12
 vulkan = Arch.vulkan
 amdgpu = Arch.amdgpu
 python = Arch.python

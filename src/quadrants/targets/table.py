@@ -5,7 +5,6 @@ module offers. Modules are imported when their target is first used.
 from __future__ import annotations
 
 import importlib
-import importlib.util
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from quadrants import knobs
@@ -47,22 +46,22 @@ class Row(Record):
     """One target.
 
     what: what it is, and how: how the tests show that it is right, for documents (Markdown).
-    module: the full name of its module; host: the processors whose processes can run its code (None: all). package: what
-    it needs beside this one, and extra: by which extra of ours it comes; a module of such a target has `missing()`, which
-    says why the target cannot be used on this machine ('' where it can).
-    machine_code: whether `build` gives an Artifact, whose objects the disk cache keeps. driver: the full name of another
-    module whose `missing()` says that, where the target's own is dear to import.
+    module: the full name of its module; member: the name of the object there that is the target ('' for the module itself).
+    host: the processors whose processes can run its code (None: all). A target may have `missing()`, which says why it cannot be
+    used on this machine ('' where it can); driver: the full name of another module that has it, where the target's own is dear
+    to import.
+    machine_code: whether `build` gives an Artifact, whose objects the disk cache keeps.
     checked: how the target is shown to be right by the tests of this project: 'executed' on what it is for, 'emulated' by
-    software in its place, 'assembled' without being run, or '' (not at all).
+    software in its place, 'simulated': executed in part, on other software that has no more than it has, 'assembled'
+    without being run, or '' (not at all).
     """
 
     module: str
     what: str
     how: str
+    member: str = ""
     host: Arch | None = None
     machine_code: bool = True
-    package: str = ""
-    extra: str = ""
     driver: str = ""
     checked: str = "executed"
 
@@ -108,10 +107,26 @@ TARGETS: dict[Arch, Row] = {
         "quadrants.targets.webgpu.target",
         "WGSL through `wgpu` (`pip install 'quadrants[gpu]'`) on any driver of Vulkan",
         "executed on Mesa's software driver: the run tests",
+        member="VULKAN",
         machine_code=False,
-        package="wgpu",
-        extra="gpu",
         checked="emulated",
+    ),
+    Arch.metal: Row(
+        "quadrants.targets.webgpu.target",
+        "the same on macOS, where `wgpu` makes Metal's code of WGSL",
+        "its shaders are executed by Mesa's software driver of Vulkan, without f64: the run tests of other types. No Metal has "
+        "compiled them, no GPU has run them",
+        member="METAL",
+        machine_code=False,
+        checked="simulated",
+    ),
+    Arch.d3d12: Row(
+        "quadrants.targets.webgpu.target",
+        "the same on Windows, where `wgpu` makes D3D12's code of WGSL",
+        "as for `metal`. No D3D12 has compiled them, no GPU has run them",
+        member="D3D12",
+        machine_code=False,
+        checked="simulated",
     ),
     Arch.simulated: Row(
         "quadrants.targets.simulated",
@@ -136,11 +151,7 @@ def missing(arch: Arch) -> str:
         return f"this machine's processor is {knobs.host_arch().name}"
     if found.driver:
         return importlib.import_module(found.driver).missing()
-    if found.package:
-        if importlib.util.find_spec(found.package) is None:
-            return f"the package {found.package} is not installed: pip install 'quadrants[{found.extra}]'"
-        return importlib.import_module(found.module).missing()
-    return ""
+    return getattr(find(arch), "missing", str)()
 
 
 def default() -> Arch:
@@ -150,10 +161,12 @@ def default() -> Arch:
 
 
 def row(arch: Arch | None) -> Row:
-    """The row of a supported target (None: the default one)."""
+    """The row of a target (None: the default one)."""
     return TARGETS[default() if arch is None else arch]
 
 
 def find(arch: Arch | None) -> Target:
-    """The module of a supported target (None: the default one)."""
-    return cast(Target, importlib.import_module(row(arch).module))
+    """The module, or the object, of a target (None: the default one)."""
+    found = row(arch)
+    module = importlib.import_module(found.module)
+    return cast(Target, getattr(module, found.member) if found.member else module)

@@ -20,6 +20,7 @@ NAMES: dict[Arch, str] = {
     Arch.amdgpu: "AMDGPU",
     Arch.vulkan: "Vulkan",
     Arch.metal: "Metal",
+    Arch.d3d12: "D3D12",
     Arch.reference: "the reference, an interpreter",
     Arch.simulated: "a device played by the interpreter",
 }

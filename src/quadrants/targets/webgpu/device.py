@@ -22,12 +22,13 @@ from quadrants.targets.device.choice import Choice
 from quadrants.targets.device.failures import failed
 from quadrants.targets.device.tasks import Task
 from quadrants.targets.webgpu import status
+from quadrants.targets.webgpu.adapters import BACKENDS, absent, find_adapter
 from quadrants.targets.webgpu.heap import Heap, Piece
 from quadrants.targets.webgpu.launches import Launches
 from quadrants.targets.webgpu.probe import probe
 from quadrants.targets.webgpu.tasks import Tasks
 
-__all__ = ["CHOICE", "WebDevice", "open_device"]
+__all__ = ["CHOICE", "CHOICES", "WebDevice", "open_device"]
 
 _FEATURES = ("shader-f64", "shader-int64", "shader-int64-atomic-all-ops")
 _REACH = "max-storage-buffer-binding-size"
@@ -91,17 +92,19 @@ class WebDevice:
             raise failed(message, status.record_words(head[status.FORM_VALUES :], message.types))
 
 
-def open_device(limits: Mapping[str, int] | None = None) -> WebDevice:
-    """A device of its own. QuadrantsRuntimeError without a driver, or without what kernels need."""
-    wgpu: Any = importlib.import_module("wgpu")
-    try:
-        adapter = wgpu.gpu.request_adapter_sync(power_preference="high-performance")
-    except Exception as error:  # whatever the driver's loader says is the reason that the user is told
-        raise QuadrantsRuntimeError(f"no driver was found ({str(error).splitlines()[0]})") from None
+def open_device(limits: Mapping[str, int] | None = None, backend: str = "Vulkan", adapter: Any = None) -> WebDevice:
+    """A device of its own. `adapter`: one that takes the place of those that are found. QuadrantsRuntimeError without a driver,
+    or without what kernels need."""
+    adapter = find_adapter(backend) if adapter is None else adapter
     if "shader-int64" not in adapter.features:
         raise QuadrantsRuntimeError(f"the GPU {adapter.info['device']} has no integers of 64 bits (shader-int64)")
-    return WebDevice(wgpu, adapter, limits or {})
+    return WebDevice(importlib.import_module("wgpu"), adapter, limits or {})
 
 
-CHOICE: Choice[WebDevice] = Choice("Vulkan", lambda: "", open_device, lambda _: "")
-"""The device that kernels run on. Whether the package is there the table of targets asks before."""
+def _choice(backend: str) -> Choice[WebDevice]:
+    return Choice(backend, lambda: absent(backend), lambda: open_device(None, backend), lambda _: "")
+
+
+CHOICES: dict[str, Choice[WebDevice]] = {backend: _choice(backend) for backend in BACKENDS}
+"""The devices that kernels run on, by the interface that drives them."""
+CHOICE = CHOICES["Vulkan"]

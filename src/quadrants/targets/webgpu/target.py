@@ -1,4 +1,4 @@
-"""The Vulkan target: WGSL for any GPU that `wgpu` finds a driver for."""
+"""The targets that run WGSL on any GPU that `wgpu` finds a driver for: Vulkan, Metal and D3D12."""
 
 from __future__ import annotations
 
@@ -6,59 +6,68 @@ from quadrants import knobs
 from quadrants.ir.nodes import Module
 from quadrants.targets.capability import IEEE, CapabilityRecord, Facts
 from quadrants.targets.device.host import HostProgram
-from quadrants.targets.webgpu.device import CHOICE
+from quadrants.targets.webgpu.device import CHOICES
 from quadrants.targets.webgpu.emit import WORKGROUP
 
-__all__ = ["build", "facts", "missing", "record"]
+__all__ = ["D3D12", "METAL", "VULKAN", "WebTarget"]
 
 VERSION = "1"
 
 
-def record() -> CapabilityRecord:
-    """What the GPU can do."""
-    found = CHOICE.current()
-    dtypes = {"u1", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "bf16", "f32"}
-    if "shader-f64" in found.features:
-        dtypes.add("f64")
-    info = found.adapter.info
-    return CapabilityRecord(
-        name="vulkan",
-        version=f"webgpu-{VERSION}/{info['device']}/{info['description']}",
-        dtypes=frozenset(dtypes),
-        launches=True,
-        threads=False,
-        fused_multiply_add="f32" in found.driver.fused,
-    )
+class WebTarget:
+    """The target of one interface of systems to GPUs: the code is the same, what GPUs have by it is not."""
 
+    def __init__(self, name: str, backend: str) -> None:
+        self._name = name
+        self._choice = CHOICES[backend]
 
-def facts() -> Facts:
-    """What users are told of it: WGSL promises less of floats than the drivers keep that kernels have been run on."""
-    found = CHOICE.current()
-    floats = dict(IEEE)
-    if not found.driver.fused:
-        floats["contraction"] = "never: the driver rounds products on their own"
-    if found.driver.opaque:
-        floats["NaN"] = floats["signed zeros"] = (
-            "kept, by hiding every result from a driver that takes floats for real numbers"
+    def record(self) -> CapabilityRecord:
+        """What the GPU can do."""
+        found = self._choice.current()
+        dtypes = {"u1", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "bf16", "f32"}
+        if "shader-f64" in found.features:
+            dtypes.add("f64")
+        info = found.adapter.info
+        return CapabilityRecord(
+            name=self._name,
+            version=f"webgpu-{VERSION}/{info['backend_type']}/{info['device']}/{info['description']}",
+            dtypes=frozenset(dtypes),
+            launches=True,
+            threads=False,
+            fused_multiply_add="f32" in found.driver.fused,
         )
-    else:
-        floats["NaN"] = "kept as far as the driver keeps it: WGSL does not promise it"
-        floats["denormals"] = "kept as far as the driver keeps them: WGSL does not promise it"
-    limits = {
-        "bytes of a piece of memory": found.heap.span,
-        "threads of a workgroup": WORKGROUP,
-        "bindings": found.most_bindings,
-    }
-    info = found.adapter.info
-    toolchain = {"wgpu": found.wgpu.__version__, "device": info["device"], "driver": info["description"]}
-    return Facts(floats, {"all": "loops of compare and exchange"}, limits, toolchain)
+
+    def facts(self) -> Facts:
+        """What users are told of it: WGSL promises less of floats than the drivers keep that kernels have been run on."""
+        found = self._choice.current()
+        floats = dict(IEEE)
+        if not found.driver.fused:
+            floats["contraction"] = "never: the driver rounds products on their own"
+        if found.driver.opaque:
+            floats["NaN"] = floats["signed zeros"] = (
+                "kept, by hiding every result from a driver that takes floats for real numbers"
+            )
+        else:
+            floats["NaN"] = "kept as far as the driver keeps it: WGSL does not promise it"
+            floats["denormals"] = "kept as far as the driver keeps them: WGSL does not promise it"
+        limits = {
+            "bytes of a piece of memory": found.heap.span,
+            "threads of a workgroup": WORKGROUP,
+            "bindings": found.most_bindings,
+        }
+        info = found.adapter.info
+        toolchain = {"wgpu": found.wgpu.__version__, "device": info["device"], "driver": info["description"]}
+        return Facts(floats, {"all": "loops of compare and exchange"}, limits, toolchain)
+
+    def missing(self) -> str:
+        """Why there is no such GPU here; '' where there is one."""
+        return self._choice.missing()
+
+    def build(self, module: Module, options: knobs.Options) -> HostProgram:
+        """A kernel, ready to run."""
+        return HostProgram(module, self._choice.current(), options)
 
 
-def missing() -> str:
-    """Why there is no such GPU here; '' where there is one."""
-    return CHOICE.missing()
-
-
-def build(module: Module, options: knobs.Options) -> HostProgram:
-    """A kernel, ready to run."""
-    return HostProgram(module, CHOICE.current(), options)
+VULKAN = WebTarget("vulkan", "Vulkan")
+METAL = WebTarget("metal", "Metal")
+D3D12 = WebTarget("d3d12", "D3D12")

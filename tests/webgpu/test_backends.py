@@ -1,0 +1,54 @@
+"""Metal and D3D12: the target of Vulkan by another interface, on a driver of Vulkan that has no more than they have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import quadrants as qd
+from quadrants.errors import QuadrantsUnsupportedError
+from quadrants.evidence import emulation
+from quadrants.evidence.borrowed import LIMITS
+from quadrants.knobs import Arch
+from quadrants.targets import table
+from quadrants.targets.webgpu.device import WebDevice
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(params=[Arch.metal, Arch.d3d12], ids=str)
+def device(request: pytest.FixtureRequest) -> Iterator[WebDevice]:
+    if reason := emulation.missing(request.param):
+        pytest.skip(reason)
+    with emulation.emulation(request.param, always=True) as found:
+        qd.init(arch=request.param, enable_fallback=False)
+        yield found
+        qd.reset()
+
+
+@qd.kernel
+def waves(x: qd.types.ndarray(), total: qd.types.ndarray()):
+    for i in range(x.shape[0]):
+        x[i] = qd.sin(0.5 * x[i]) + 1 / 3
+    for i in range(x.shape[0]):
+        total[0] += x[i]
+
+
+def test_the_same_code_runs_without_f64(device: WebDevice) -> None:
+    x, total = np.linspace(0, 9, 1000, dtype=np.float32), np.zeros(1, np.float32)
+    expected = np.sin(0.5 * x.astype(np.float64)) + 1 / 3
+    waves(x, total)
+    assert np.allclose(x, expected, rtol=1e-6, atol=3e-7) and np.isclose(total[0], expected.sum(), rtol=1e-6)
+    assert device.device.limits["max-storage-buffers-per-shader-stage"] == 8 == min(LIMITS.values())
+
+
+def test_f64_is_refused_with_the_line(device: WebDevice) -> None:
+    name = qd.cfg.arch.name
+    with pytest.raises(
+        QuadrantsUnsupportedError, match=rf"test_backends.py:\d+:\d+: the target {name} has no f64 on this machine"
+    ):
+        waves(np.ones(3), np.zeros(1))
+    assert not table.find(qd.cfg.arch).record().has_dtype(qd.f64)
+    assert name in table.find(qd.cfg.arch).record().version.lower()
