@@ -9,7 +9,7 @@ from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Block, Value
 from quadrants.ir.types import ScalarType, i64, matrix_type, scalar_of
 
-__all__ = ["GridLoop", "Odometer", "combine_in_block", "rounded_up", "when"]
+__all__ = ["GridLoop", "Odometer", "combine_in_block", "combined_in_teams", "flat_counters", "rounded_up", "when"]
 
 
 class GridLoop:
@@ -33,11 +33,13 @@ class GridLoop:
         """Memory that the threads of a block share; undefined at first."""
         return self.block.emit("shared", type=matrix_type(scalar, sizes))
 
-    def close(self, **attributes: Any) -> None:
-        """Appends the loop; the attributes are the loop's over blocks."""
+    def close(self, width: Value | None = None, **attributes: Any) -> None:
+        """Appends the loop; the attributes are the loop's over blocks. `width`: how many threads the block at hand has, if not
+        all."""
         self.inside.op("yield")
-        zero, size = self.block.index(0), self.block.index(self.size)
-        self.block.op("for", zero, size, regions=(self._region,), rank=1, threads=self.size)
+        zero = self.block.index(0)
+        threads = self.block.index(self.size) if width is None else width
+        self.block.op("for", zero, threads, regions=(self._region,), rank=1, threads=self.size)
         self.block.op("yield")
         first = self.outside.index(0)
         self.outside.op("for", first, self.blocks, regions=(self._body,), rank=1, parallel=True, **attributes)
@@ -79,6 +81,16 @@ class Odometer:
         return found[::-1]
 
 
+def flat_counters(builder: Builder, place: Value, starts: Sequence[Value], extents: Sequence[Value]) -> list[Value]:
+    """The counters of a nest at a place of all, the last one fastest."""
+    found: list[Value] = []
+    for position in range(len(extents) - 1, -1, -1):
+        digit = builder.truncmod(place, extents[position]) if position else place
+        place = builder.truncdiv(place, extents[position]) if position else place
+        found.append(builder.add(starts[position], digit, exact=True))
+    return found[::-1]
+
+
 def rounded_up(builder: Builder, value: Value, step: int) -> Value:
     """How many steps a value that is not negative makes, a part of one counted as one."""
     if step == 1:
@@ -114,6 +126,26 @@ def combine_in_block(grid: GridLoop, values: Sequence[Value], combiners: Sequenc
     return tree.halved(memories, groups)
 
 
+def combined_in_teams(
+    builder: Builder, lane: Value, values: Sequence[Value], combiners: Sequence[str], width: int
+) -> list[Value]:
+    """Values of the members of teams of `width`, combined: each member has the result. `lane`: its number in the team."""
+    found = list(values)
+    distance = width // 2 if values else 0
+    while distance:
+        source = builder.bit_xor(lane, builder.index(distance))
+        others = [builder.emit("shuffle", value, source, width=width) for value in found]
+        found = _combined(builder, combiners, found, others)
+        distance //= 2
+    return found
+
+
+def _combined(
+    builder: Builder, combiners: Sequence[str], ones: Sequence[Value], others: Sequence[Value]
+) -> list[Value]:
+    return [builder.emit(by, one, other) for by, one, other in zip(combiners, ones, others)]
+
+
 class _Tree:
     def __init__(self, grid: GridLoop, combiners: Sequence[str]) -> None:
         self.builder = grid.inside
@@ -121,19 +153,12 @@ class _Tree:
         self.combiners = combiners
 
     def _combined(self, builder: Builder, ones: Sequence[Value], others: Sequence[Value]) -> list[Value]:
-        return [builder.emit(by, one, other) for by, one, other in zip(self.combiners, ones, others)]
+        return _combined(builder, self.combiners, ones, others)
 
     def exchanged(self, values: list[Value], width: int) -> list[Value]:
         """Combined over teams of `width`: each member has the result."""
-        builder = self.builder
-        lane = builder.bit_and(self.thread, builder.index(width - 1))
-        distance = width // 2
-        while distance:
-            source = builder.bit_xor(lane, builder.index(distance))
-            others = [builder.emit("shuffle", value, source, width=width) for value in values]
-            values = self._combined(builder, values, others)
-            distance //= 2
-        return values
+        lane = self.builder.bit_and(self.thread, self.builder.index(width - 1))
+        return combined_in_teams(self.builder, lane, values, self.combiners, width)
 
     def keep(self, memories: list[Value], values: list[Value], width: int) -> None:
         """The first of each team of `width` puts its values into shared memory."""

@@ -226,6 +226,13 @@ PIPELINE: tuple[Pass, ...] = (
         finds=lambda census: census.launches and census.depth > 2,
     ),
     Pass(
+        "share_rows",
+        "lowered",
+        "teams of a device's threads read rows along their elements, and few iterations keep a device busy",
+        wanted=lambda options: not _checked(options),  # there a check stops the first iteration that fails
+        finds=lambda census: census.launches and census.depth > 1,
+    ),
+    Pass(
         "jam",
         "lowered",
         "sums over one range share its loads, and wait less for one another",
@@ -360,6 +367,8 @@ CONSTRAINTS: tuple[Constraint, ...] = (
     Constraint("dead_code2", "stage_tiles", "what nothing uses would be computed in every tile"),
     Constraint("stage_tiles", "jam", "large sums of products gain more from shared memory"),
     Constraint("stage_tiles", "contract", "products and sums of tiles are fused, too"),
+    Constraint("stage_tiles", "share_rows", "large sums of products gain more from shared memory"),
+    Constraint("share_rows", "contract", "products and sums of rows are fused, too"),
     Constraint("tile", "jam", "large sums of products gain more from tiles"),
     Constraint("jam", "interchange", "products of matrices are taken by rows"),
     Constraint("interchange", "vectorise", "few columns are left to lanes"),

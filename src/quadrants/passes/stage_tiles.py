@@ -12,12 +12,12 @@ from typing import Any
 
 from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Block, Module, Op, Value
-from quadrants.ir.ops import is_pure
 from quadrants.ir.types import ScalarType, f32
 from quadrants.passes.context import PassContext
 from quadrants.passes.contractions import Contraction, find_contractions
 from quadrants.passes.fold import number_of
 from quadrants.passes.stage_code import StageShape, StageWriter
+from quadrants.passes.structure import host_knows
 from quadrants.passes.tensor_code import TensorShape, TensorWriter, factors_of
 
 __all__ = ["run", "shape_of_stages", "shape_on_tensor_cores"]
@@ -94,14 +94,7 @@ def _is_surely_small(contraction: Contraction) -> bool:
 def _is_known_to_host(contraction: Contraction) -> bool:
     """Whether the host can tell the sizes without waiting for the device."""
     ranges = (contraction.row, contraction.column, contraction.depth)
-    return all(_is_the_hosts(bound) for part in ranges for bound in (part.low, part.high))
-
-
-def _is_the_hosts(value: Value) -> bool:
-    op = value.owner
-    if type(op) is not Op or op.kind in ("constant", "dim"):
-        return True
-    return is_pure(op.kind) and not op.regions and all(map(_is_the_hosts, op.operands))
+    return all(host_knows(bound) for part in ranges for bound in (part.low, part.high))
 
 
 def _replace(contraction: Contraction, writer: StageWriter) -> None:

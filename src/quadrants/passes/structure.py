@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from quadrants.ir.nodes import Block, Function, Module, Op, Value
+from quadrants.ir.ops import OPS
 from quadrants.passes.context import PassContext
 
-__all__ = ["callee_of", "calls", "count_ops", "free_values", "functions_to_do", "loop_jumps", "returns", "settle"]
+__all__ = [
+    "callee_of",
+    "calls",
+    "count_ops",
+    "free_values",
+    "functions_to_do",
+    "host_knows",
+    "loop_jumps",
+    "returns",
+    "settle",
+]
 
 
 def loop_jumps(block: Block) -> list[Op]:
@@ -42,6 +53,17 @@ def count_ops(block: Block) -> int:
         for region in op.regions:
             total += count_ops(region)
     return total
+
+
+def host_knows(value: Value, inside: Callable[[Value], bool] = lambda value: False) -> bool:
+    """Whether the host of a device can tell a number without the device: it is computed from constants, sizes, and what it
+    has itself. `inside`: whether a value is an argument of a region that the device runs."""
+    op = value.owner
+    if type(op) is not Op:
+        return not inside(value)
+    if op.kind in ("constant", "dim"):
+        return True
+    return OPS[op.kind].effects == "pure" and not op.regions and all(host_knows(part, inside) for part in op.operands)
 
 
 def calls(block: Block) -> list[Op]:
