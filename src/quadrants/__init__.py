@@ -29,8 +29,10 @@ def __getattr__(name: str) -> Any:
         return _config()
     if name == "simt":  # kernels without blocks of threads do not wait for its import
         return importlib.import_module("quadrants.lang.simt")
+    if name == "outer":
+        return importlib.import_module("quadrants.lang.simt.tiles").outer
     raise AttributeError(f"module 'quadrants' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), "simt"})
+    return sorted({*globals(), "outer", "simt"})

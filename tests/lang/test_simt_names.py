@@ -48,6 +48,13 @@ WARP = {
 }
 
 
+def test_names_of_the_package() -> None:
+    assert set(dir(qd.simt)) == {"Tile16x16", "Tile32x32", "block", "grid", "subgroup", "warp"}
+    assert "outer" in dir(qd) and qd.outer.__doc__
+    for tile, size in ((qd.simt.Tile16x16, 16), (qd.simt.Tile32x32, 32)):
+        assert tile.SIZE == size and {name for name in dir(tile) if name[0] != "_"} == {"SIZE", "eye", "zeros"}
+
+
 @pytest.mark.parametrize(
     ("module", "names"),
     [(qd.simt.block, BLOCK), (qd.simt.grid, GRID), (qd.simt.subgroup, SUBGROUP), (qd.simt.warp, WARP)],

@@ -16,7 +16,7 @@ from quadrants.frontend.elements import (
     sliced_element,
     swizzle_positions,
 )
-from quadrants.frontend.values import Array, Binding, Nature, Run, Sequence, Slot, Static, nature_of
+from quadrants.frontend.values import Array, Binding, Nature, Run, Sequence, Slot, Static, is_tile, nature_of
 from quadrants.ir.nodes import Value
 from quadrants.ir.types import ScalarType, Type, matrix_type, scalar_of, shape_of, with_scalar
 
@@ -30,6 +30,7 @@ __all__ = [
     "component_of",
     "copied",
     "element_value_type",
+    "held_by",
     "parts_of",
     "placements",
     "positions_of",
@@ -74,6 +75,10 @@ def assign(walker: Walker, target: ast.expr, binding: Binding) -> None:
         walker.bind(target.id, binding, target)
     elif isinstance(target, (ast.Tuple, ast.List)):
         _unpack(walker, target, binding)
+    elif is_tile(binding) or is_tile(held_by(walker, target)):
+        from quadrants.frontend.tiles import assign_tile
+
+        assign_tile(walker, target, binding)
     else:
         binding = settled(walker, binding, target)  # the target's indices are computed after the value
         place = resolve(walker, target)
@@ -81,6 +86,12 @@ def assign(walker: Walker, target: ast.expr, binding: Binding) -> None:
             store_element(walker, place, binding, target)
         else:
             store_component(walker, place, binding, target)
+
+
+def held_by(walker: Walker, target: ast.expr) -> Binding:
+    """What the local name holds that the target is a subscript of."""
+    base = target.value if isinstance(target, ast.Subscript) else target
+    return walker.env.get(base.id, Static(None)) if isinstance(base, ast.Name) else Static(None)
 
 
 def _unpack(walker: Walker, target: ast.Tuple | ast.List, binding: Binding) -> None:
@@ -105,7 +116,7 @@ def settled(walker: Walker, item: Binding, node: ast.AST) -> Binding:
 
 def unpacked(walker: Walker, binding: Binding, node: ast.AST) -> list[Binding]:
     """The items of something that unpacks: tuples, static tuples, vectors (their elements)."""
-    if type(binding) is Sequence:
+    if type(binding) is Sequence and not is_tile(binding):
         return binding.items
     if type(binding) is Static and isinstance(binding.value, (tuple, list, range)):
         return [Static(item) for item in binding.value]

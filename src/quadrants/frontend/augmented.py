@@ -24,7 +24,8 @@ from quadrants.frontend.assign import (
 from quadrants.frontend.dispatch import evaluate
 from quadrants.frontend.elements import element, swizzle
 from quadrants.frontend.expressions import BINARY
-from quadrants.frontend.values import Array, Binding, Nature, Run, Slot
+from quadrants.frontend.tiles import update_tile
+from quadrants.frontend.values import Array, Binding, Nature, Run, Slot, is_tile
 from quadrants.ir.nodes import Op
 from quadrants.ir.ops import OPS
 from quadrants.ir.types import ArrayType, Type, matrix_type, scalar_of, shape_of
@@ -52,6 +53,9 @@ def augmented(walker: Walker, node: ast.AugAssign) -> None:
     kind = BINARY[type(node.op)]
     if isinstance(node.target, ast.Name):
         owner = walker.lookup(node.target.id, node.target)
+        if is_tile(owner):
+            update_tile(walker, owner, node)
+            return
         if type(owner) is Array and (owner.is_view or not owner.indexed):
             _update_view(walker, owner, node, kind)
             return

@@ -7,6 +7,7 @@ import functools
 import inspect
 import random
 import types
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from quadrants.frontend.values import (
     BoundMethod,
     Iteration,
     Nature,
+    Part,
     Run,
     Sequence,
     Slot,
@@ -368,6 +370,8 @@ def flatten(walker: Walker, binding: Binding, node: ast.AST, weak_numbers: bool)
         parts = [flatten(walker, item, node, weak_numbers) for item in binding.items]
         key = ("sequence", binding.is_list, binding.names, tuple(key for key, _ in parts))
         return key, [value for _, values in parts for value in values]
+    if type(binding) is Part:
+        numbers.to_run(walker, binding, node)  # says what it is good for
     if type(binding) is LocalFunction:
         return ("identity", id(binding), _Keep(binding)), []
     if type(binding) is Iteration:
@@ -415,11 +419,14 @@ def rebuild(binding: Binding, key: Any, values: Any) -> Binding:
     return binding
 
 
-def written_templates(function_node: Any, templates: list[str], lists: list[str]) -> tuple[str, ...]:
-    """The parameters that come back to the caller: templates that the function assigns, and lists that it changes
-    (or functions that it calls may), unless it binds their names to something else."""
+def written_templates(
+    function_node: Any, templates: list[str], lists: list[str], tiles: Collection[str] = ()
+) -> tuple[str, ...]:
+    """The parameters that come back to the caller: templates that the function assigns (those that are tiles have methods
+    that do), and lists that it changes (or functions that it calls may), unless it binds their names to something else."""
     if not isinstance(function_node, ast.FunctionDef):
         return ()
     assigned = set(assigned_names(function_node.body, function_node))
+    assigned.update(set(tiles).intersection(touched_names(function_node)))
     changed = (element_names(function_node) | set(touched_names(function_node))) - bound_names(function_node)
     return (*(name for name in templates if name in assigned), *(name for name in lists if name in changed))

@@ -10,7 +10,18 @@ from quadrants.errors import QuadrantsIndexError, QuadrantsTypeError
 from quadrants.frontend import numbers, protocol
 from quadrants.frontend.dispatch import evaluate, expression
 from quadrants.frontend.domains import wrap
-from quadrants.frontend.values import Array, Binding, Iteration, Nature, Run, Sequence, Slot, Static, is_number
+from quadrants.frontend.values import (
+    Array,
+    Binding,
+    Iteration,
+    Nature,
+    Part,
+    Run,
+    Sequence,
+    Slot,
+    Static,
+    is_number,
+)
 from quadrants.ir.nodes import Value
 from quadrants.ir.types import matrix_type, scalar_of, shape_of
 
@@ -24,6 +35,7 @@ __all__ = [
     "flat_indices",
     "index_list",
     "member",
+    "part_of",
     "partial",
     "sliced_element",
     "swizzle",
@@ -110,16 +122,20 @@ def swizzle(walker: Walker, base: Binding, positions: list[int], node: ast.AST) 
     return Run(walker.builder.emit("construct", *parts, type=matrix_type(scalar_of(run.type), (len(parts),))), run.weak)
 
 
-def index_list(walker: Walker, node: ast.expr) -> list[Binding]:
-    """The indices of a subscript, slices as static slices."""
+def index_list(walker: Walker, node: ast.expr, into_array: bool = False) -> list[Binding]:
+    """The indices of a subscript, slices as static slices; into arrays, the bounds of slices may be known at run time."""
     parts = node.elts if isinstance(node, ast.Tuple) else [node]
-    return [_slice(walker, part) if isinstance(part, ast.Slice) else evaluate(walker, part) for part in parts]
+    return [
+        _slice(walker, part, into_array) if isinstance(part, ast.Slice) else evaluate(walker, part) for part in parts
+    ]
 
 
-def _slice(walker: Walker, node: ast.Slice) -> Binding:
+def _slice(walker: Walker, node: ast.Slice, into_array: bool) -> Binding:
+    found = [Static(None) if part is None else evaluate(walker, part) for part in (node.lower, node.upper, node.step)]
+    if into_array and not all(type(bound) is Static for bound in found) and _is_none(found[2]):
+        return RunSlice(found[0], found[1])
     bounds = []
-    for part in (node.lower, node.upper, node.step):
-        bound = Static(None) if part is None else evaluate(walker, part)
+    for bound in found:
         if type(bound) is not Static:
             raise walker.error(
                 node, "the bounds of a slice must be known at compile time", hint="loop over the indices"
@@ -156,7 +172,8 @@ def flat_indices(walker: Walker, indices: list[Binding], node: ast.AST) -> list[
 @expression(ast.Subscript)
 def _subscript(walker: Walker, node: ast.Subscript) -> Binding:
     base = evaluate(walker, node.value)
-    indices = index_list(walker, node.slice)
+    into_array = type(base) is Array or (type(base) is Static and protocol.is_array(base.value))
+    indices = index_list(walker, node.slice, into_array)
     walker.at(node)
     return element(walker, base, indices, node)
 
@@ -206,7 +223,7 @@ def _sequence_element(walker: Walker, base: Sequence, indices: list[Binding], no
 
 def partial(walker: Walker, array: Array, indices: list[Binding], node: ast.AST) -> Binding:
     """An array with more indices: its element, a view, or (fields) the element's component."""
-    if any(isinstance(index, SliceIndex) for index in indices):
+    if any(isinstance(index, (SliceIndex, RunSlice)) for index in indices):
         return _sliced(walker, array, indices, node)
     indices = flat_indices(walker, indices, node)
     if len(array.prefix) + len(indices) > array.type.rank:
@@ -246,11 +263,50 @@ def _static_axis(walker: Walker, array: Array, axis: int, index: Binding, node: 
 
 
 def _sliced(walker: Walker, array: Array, indices: list[Binding], node: ast.AST) -> Binding:
-    """Slices of the static axes of an element: `F[i][:, 0]`, `pos[i, :2]`."""
-    first = next(position for position, index in enumerate(indices) if isinstance(index, SliceIndex))
+    """Slices of the static axes of an element: `F[i][:, 0]`, `pos[i, :2]`. Of other axes: a part, for tiles."""
+    first = next(position for position, index in enumerate(indices) if isinstance(index, (SliceIndex, RunSlice)))
+    of_element = first > 0 or array.indexed if array.is_numpy else len(array.prefix) + first >= array.domain
+    if not of_element or any(type(index) is RunSlice for index in indices):
+        return part_of(walker, array, indices, node)
     whole = walker.load(sliced_element(walker, array, indices[:first], node), node)
     part = _matrix_element(walker, whole, indices[first:], node)
     return Run(part.value, part.weak, Nature.COPY if array.is_numpy else Nature.VALUE) if type(part) is Run else part
+
+
+def part_of(walker: Walker, array: Array, indices: list[Binding], node: ast.AST) -> Part:
+    """The part of an array that slices cut out, for tiles. As in Python, it ends where the array does."""
+    from quadrants.frontend.intrinsics import axis_size
+
+    done = len(array.prefix)
+    if array.type.rank > array.domain or done + len(indices) > array.type.rank:
+        raise walker.error(
+            node,
+            "this is no part of an array of numbers",
+            found=f"{len(indices)} indices into {numbers.describe(array)}",
+            kind=QuadrantsIndexError,
+        )
+    builder, axes = walker.builder, list[tuple[Value, ...]]()
+    for axis in range(done, array.type.rank):
+        index = indices[axis - done] if axis - done < len(indices) else SliceIndex()
+        if not isinstance(index, (SliceIndex, RunSlice)):
+            axes.append((walker.as_index(index, node),))
+            continue
+        low, high = (index.low, index.high) if type(index) is RunSlice else _static_range(walker, index, node)
+        first = array.offset[axis] if axis < len(array.offset) else 0
+        size = walker.as_index(axis_size(walker, array, axis), node)
+        end = builder.emit("add", size, builder.index(first)) if first else size
+        start = builder.index(first) if _is_none(low) else walker.as_index(low, node)
+        axes.append((start, end if _is_none(high) else builder.emit("min", walker.as_index(high, node), end)))
+    return Part(array, axes, node)
+
+
+def _static_range(walker: Walker, index: Binding, node: ast.AST) -> tuple[Binding, Binding]:
+    found = index.value if type(index) is SliceIndex else slice(None)
+    if found.step not in (None, 1) or any(type(bound) is int and bound < 0 for bound in (found.start, found.stop)):
+        raise walker.error(
+            node, "a part of an array has a step of 1 and bounds that count from the start", found=str(found)
+        )
+    return Static(found.start), Static(found.stop)
 
 
 def sliced_element(walker: Walker, array: Array, indices: list[Binding], node: ast.AST) -> Array:
@@ -286,6 +342,20 @@ def _matrix_element(walker: Walker, base: Binding, indices: list[Binding], node:
     kept = tuple(len(axis) for axis, keep in zip(axes, sliced) if keep)
     values = [walker.builder.emit("extract", run.value, *position) for position in itertools.product(*axes)]
     return Run(walker.builder.emit("construct", *values, type=matrix_type(scalar_of(run.type), kept)), run.weak)
+
+
+class RunSlice(Binding):
+    """A slice among indices whose bounds are known at run time alone."""
+
+    __slots__ = ("high", "low")
+
+    def __init__(self, low: Binding, high: Binding) -> None:
+        self.low = low
+        self.high = high
+
+
+def _is_none(binding: Binding) -> bool:
+    return type(binding) is Static and binding.value is None
 
 
 class SliceIndex(Static):

@@ -15,7 +15,7 @@ from quadrants.frontend.dispatch import evaluate
 from quadrants.frontend.returns import Result, settle_returns
 from quadrants.frontend.source import FunctionSource, function_source, place
 from quadrants.frontend.statements import function_body, record_return
-from quadrants.frontend.values import Array, Binding, Run, Slot, Static, is_list, is_number, nature_of
+from quadrants.frontend.values import Array, Binding, Run, Slot, Static, is_list, is_number, is_tile, nature_of
 from quadrants.frontend.walker import Restart, Unknown, Walker
 from quadrants.ir.nodes import Function, Op, Value
 from quadrants.ir.types import i64, matrix_type
@@ -205,12 +205,13 @@ def _walk_function(
     templates = [
         name
         for name, binding in bindings.items()
-        if type(binding) in (Run, Slot)
+        if (type(binding) in (Run, Slot) or is_tile(binding))
         and (wish := callee.annotations.get(name)) is not None
         and wish.kind == "template"
     ]
     lists = [name for name, binding in bindings.items() if is_list(binding) and name not in templates]
-    walker.template_names = specialisation.templates = written_templates(source.node, templates, lists)
+    tiles = [name for name in templates if is_tile(bindings[name])]
+    walker.template_names = specialisation.templates = written_templates(source.node, templates, lists, tiles)
     outer_incomplete, compilation.incomplete = compilation.incomplete, False
     try:
         for name, binding in bindings.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 from typing import TYPE_CHECKING, Any
 
 from quadrants.errors import QuadrantsTypeError, SourceLocation
@@ -10,7 +11,18 @@ from quadrants.frontend import numbers, protocol
 from quadrants.frontend.scan import last_assignment
 from quadrants.frontend.source import place as location_of
 from quadrants.frontend.source import source_location
-from quadrants.frontend.values import Array, Binding, Broken, Run, Sequence, Slot, Static, common_nature, is_number
+from quadrants.frontend.values import (
+    Array,
+    Binding,
+    Broken,
+    Part,
+    Run,
+    Sequence,
+    Slot,
+    Static,
+    common_nature,
+    is_number,
+)
 from quadrants.ir.nodes import Block, Location, Op, Value
 from quadrants.ir.types import ScalarType, Type, matrix_type, scalar_of, shape_of, u1
 
@@ -159,14 +171,17 @@ class Parts(Binding):
 
 
 def parts_of(binding: Binding) -> list[Binding] | None:
-    """What a tuple or list consists of, or the indices that a view of an array stands at; None for what is no such
-    thing."""
+    """What a tuple or list consists of, or the indices that a view or part of an array stands at; None for what is no
+    such thing."""
     if type(binding) is Sequence:
         return binding.items
     if type(binding) is Static and type(binding.value) in (tuple, list):
         return [Static(item) for item in binding.value]
     if type(binding) is Array and binding.is_view and binding.prefix:
         return [Run(index) for index in binding.prefix]
+    if type(binding) is Part:
+        values = [*binding.array.prefix, *itertools.chain.from_iterable(binding.axes)]
+        return [Run(value) for value in values]
     return None
 
 
@@ -181,6 +196,10 @@ def have_one_form(bindings: list[Binding]) -> bool:
             return False
         if type(first) is Array and type(other) is Array and first.value is not other.value:
             return False
+        if type(first) is not type(other) and Part in (type(first), type(other)):
+            return False
+        if type(first) is Part and type(other) is Part and not _cut_alike(first, other):
+            return False
     return True
 
 
@@ -194,12 +213,25 @@ def whole_of(binding: Binding, parts: list[Binding]) -> Binding:
         return Sequence(parts, binding.is_list, binding.names)
     if type(binding) is Static:
         return Sequence(parts, type(binding.value) is list)
-    assert type(binding) is Array
     indices = tuple([part.value for part in parts if type(part) is Run])
     assert len(indices) == len(parts)
-    return Array(
-        binding.value, binding.kind, binding.domain, indices, binding.offset, binding.origin, binding.example, True
-    )
+    if type(binding) is Part:
+        supply = iter(indices)
+        array = _with_prefix(binding.array, tuple([next(supply) for _ in binding.array.prefix]))
+        return Part(array, [tuple([next(supply) for _ in axis]) for axis in binding.axes], binding.node)
+    assert type(binding) is Array
+    return _with_prefix(binding, indices)
+
+
+def _with_prefix(array: Array, prefix: tuple[Value, ...]) -> Array:
+    indexed = array.indexed or bool(prefix)
+    return Array(array.value, array.kind, array.domain, prefix, array.offset, array.origin, array.example, indexed)
+
+
+def _cut_alike(left: Part, right: Part) -> bool:
+    """Whether two parts are of one array, with the same axes left."""
+    axes = [len(axis) for axis in left.axes] == [len(axis) for axis in right.axes]
+    return left.array.value is right.array.value and len(left.array.prefix) == len(right.array.prefix) and axes
 
 
 def _merge_parts(

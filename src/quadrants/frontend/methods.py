@@ -13,7 +13,8 @@ from quadrants.frontend.assign import assign, unpacked
 from quadrants.frontend.calls import Arguments
 from quadrants.frontend.expressions import settled
 from quadrants.frontend.functions import library_function
-from quadrants.frontend.values import Array, Binding, BoundMethod, Run, Sequence, Slot, Static
+from quadrants.frontend.tiles import method_of_tile
+from quadrants.frontend.values import Array, Binding, BoundMethod, Run, Sequence, Slot, Static, is_tile
 from quadrants.ir.types import matrix_type, scalar_of, shape_of, u1
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ def method_of(walker: Walker, base: Binding, name: str, node: ast.AST) -> Bindin
     """The member `name` of a run-time value, None if there is none."""
     if type(base) is Array and (base.domain > len(base.prefix) or (not base.indexed and name in _OF_ARRAYS)):
         return _array_member(walker, base, name, node)
+    if is_tile(base):
+        return method_of_tile(base, name)
     if name in ("n", "m", "shape", "ndim", "T"):
         return _size_member(walker, base, name, node)
     if type(base) is Sequence and base.is_list and name in ("append", "extend"):

@@ -16,11 +16,13 @@ from quadrants.frontend.values import (
     Broken,
     Formatted,
     Iteration,
+    Part,
     Run,
     Sequence,
     Slot,
     Static,
     is_number,
+    is_tile,
 )
 from quadrants.frontend.walker import Walker
 from quadrants.ir import evaluate
@@ -101,13 +103,14 @@ def to_run(walker: Walker, binding: Binding, node: ast.AST) -> Run:
         return Run(walker.builder.emit("load", binding.memory), binding.weak)
     elif type(binding) is Array:
         return walker.load(binding, node)
-    elif type(binding) is Sequence:
+    elif type(binding) is Sequence and not is_tile(binding):
         return sequence_to_matrix(walker, binding, node)
     if type(binding) is Formatted or (type(binding) is Static and isinstance(binding.value, str)):
         raise walker.error(
             node, "a kernel has no strings at run time", hint="f-strings stand in print(…) and assert messages"
         )
-    raise walker.error(node, f"{describe(binding)} is not a number or vector", hint=_value_hint(binding))
+    place = binding.node if type(binding) is Part else node
+    raise walker.error(place, f"{describe(binding)} is not a number or vector", hint=_value_hint(binding))
 
 
 def _value_hint(binding: Binding) -> str:
@@ -115,6 +118,8 @@ def _value_hint(binding: Binding) -> str:
         return "give it a number; a function that is used as a value must return one on every path"
     if type(binding) is Static and isinstance(binding.value, dict):
         return "a dictionary is read at compile time: it cannot change, and its keys are constants"
+    if type(binding) is Part:
+        return "whole arrays are not sliced in a kernel, but for tiles: loop over the indices, or slice before the call"
     return ""
 
 
@@ -318,6 +323,10 @@ def describe(binding: Binding) -> str:
             if left
             else f"an element ({binding.type.scalar})"
         )
+    if type(binding) is Part:
+        return f"a part of an array of {binding.array.type.scalar}"
+    if is_tile(binding):
+        return f"a tile of {describe(binding.items[1])}s"
     if type(binding) is Sequence:
         return f"a {'list' if binding.is_list else 'tuple'} of {len(binding.items)}"
     if type(binding) is Iteration:

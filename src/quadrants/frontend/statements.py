@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING, Any
 
 from quadrants.frontend import numbers, protocol
-from quadrants.frontend.assign import assign
+from quadrants.frontend.assign import assign, held_by
 from quadrants.frontend.augmented import augmented
 from quadrants.frontend.calls import LocalFunction
 from quadrants.frontend.dispatch import evaluate, register_branch, statement, walk
@@ -14,7 +14,8 @@ from quadrants.frontend.merge import Path, append_yield, merge_names, rebuild_wh
 from quadrants.frontend.printing import message_text
 from quadrants.frontend.returns import UNREACHABLE
 from quadrants.frontend.scan import assigned_names, element_names, touched_names
-from quadrants.frontend.values import Binding, Run, Static, common_nature, is_list
+from quadrants.frontend.tiles import part_in
+from quadrants.frontend.values import Binding, Run, Static, common_nature, is_list, is_tile
 from quadrants.frontend.walker import Exit
 from quadrants.ir.formatting import in_message
 from quadrants.ir.nodes import Block, Op
@@ -64,7 +65,8 @@ def _pass(walker: Walker, node: ast.Pass) -> bool:
 
 @statement(ast.Assign)
 def _assign(walker: Walker, node: ast.Assign) -> bool:
-    binding = evaluate(walker, node.value)
+    of_tile = any(is_tile(held_by(walker, target)) for target in node.targets)
+    binding = part_in(walker, node.value) if of_tile else evaluate(walker, node.value)
     if isinstance(node.value, ast.Name) and is_list(binding):
         _check_second_name(walker, node, node.value.id)
     for target in node.targets:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import enum
 from collections.abc import Callable, Collection, Iterable
-from typing import Any
+from typing import Any, TypeGuard
 
 from quadrants.ir.nodes import Value
 from quadrants.ir.types import ArrayType, MatrixType, Type
 
 __all__ = [
+    "TILE",
     "Array",
     "Binding",
     "BoundMethod",
@@ -17,6 +19,7 @@ __all__ = [
     "Formatted",
     "Iteration",
     "Nature",
+    "Part",
     "Run",
     "Sequence",
     "Slot",
@@ -26,6 +29,7 @@ __all__ = [
     "common_nature",
     "is_list",
     "is_number",
+    "is_tile",
     "nature_of",
 ]
 
@@ -142,6 +146,24 @@ class Array(Binding):
         return self.indexed and not self.is_view
 
 
+class Part(Binding):
+    """A part of an array that slices cut out, which tiles read and write; in Python, a view. `axes` has for each axis of
+    the array an index, or a range as its low and high end, within the array. `node`: the subscript, where other uses are
+    told to be none."""
+
+    __slots__ = ("array", "axes", "node")
+
+    def __init__(self, array: Array, axes: list[tuple[Value, ...]], node: ast.AST) -> None:
+        self.array = array
+        self.axes = axes
+        self.node = node
+
+    @property
+    def ranges(self) -> int:
+        """How many of the axes are left."""
+        return sum(len(axis) == 2 for axis in self.axes)
+
+
 class Sequence(Binding):
     """A tuple or list of bindings; `names` for a named tuple or a namespace of members."""
 
@@ -191,6 +213,15 @@ class Formatted(Binding):
 
     def __init__(self, parts: list[Any]) -> None:
         self.parts = parts
+
+
+TILE = ("SIZE", "row of a tile")
+"""The names of what a tile consists of, as a sequence: users see how many rows it has, not the row that a thread holds."""
+
+
+def is_tile(binding: Binding) -> TypeGuard[Sequence]:
+    """Whether the binding is a tile (frontend/tiles.py): a value, of which each thread holds a row."""
+    return type(binding) is Sequence and binding.names == TILE
 
 
 def is_list(binding: Binding) -> bool:

@@ -9,5 +9,10 @@ come to by all its threads; of a subgroup those members meet that are there.
 from __future__ import annotations
 
 from quadrants.lang.simt import block, grid, subgroup, warp
+from quadrants.lang.simt.tiles import Tile16x16, Tile32x32
 
-__all__ = ["block", "grid", "subgroup", "warp"]
+__all__ = ["Tile16x16", "Tile32x32", "block", "grid", "subgroup", "warp"]
+
+
+def __dir__() -> list[str]:
+    return __all__
