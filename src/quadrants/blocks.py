@@ -13,12 +13,25 @@ from __future__ import annotations
 import bisect
 import ctypes
 import os
+import sys
 import threading
+import weakref
 from collections import deque
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, Protocol
 
-__all__ = ["Block", "Traffic", "are_mirrored", "busy", "for_host", "forget", "given_away", "holding", "register"]
+__all__ = [
+    "Block",
+    "Resident",
+    "Traffic",
+    "are_mirrored",
+    "busy",
+    "for_host",
+    "forget",
+    "given_away",
+    "holding",
+    "register",
+]
 
 _launches = threading.RLock()
 _lock = threading.RLock()  # of what follows
@@ -35,23 +48,57 @@ class Traffic:
     to_host = 0
 
 
+class Resident(Protocol):
+    """An object in a block. `_on_device`: what machine code launches it by while the device's memory holds its newest content
+    (`Block.admit`), None at other times."""
+
+    _on_device: bytes | None
+
+
 class Block:
     """`size` bytes at an address of the host; `copy` is the memory of `device` that holds them, too."""
 
-    __slots__ = ("copy", "device", "device_is_stale", "host_is_stale", "is_given_away", "size", "start")
+    __slots__ = ("_residents", "_stale", "copy", "device", "device_is_stale", "is_given_away", "size", "start")
 
     def __init__(self, start: int, size: int) -> None:
         self.start = start
         self.size = size
         self.copy: Any = None
         self.device: Any = None
-        self.host_is_stale = self.is_given_away = False
+        self.is_given_away = False
         self.device_is_stale = True
+        self._stale = ctypes.c_int64(0)
+        self._residents: list[weakref.ref[Any]] = []
+
+    @property
+    def host_is_stale(self) -> bool:
+        """Whether the device's memory is newer; machine code that launches what writes there says so, too."""
+        return bool(self._stale.value)
+
+    @host_is_stale.setter
+    def host_is_stale(self, value: bool) -> None:
+        self._stale.value = value
+
+    def admit(self, resident: Resident, descriptor: bytes) -> None:
+        """From now on, until the host may have changed the block, machine code launches the object by that descriptor of the
+        device's memory; behind it lies the address of the word that says that the host is stale."""
+        if not self.is_given_away and not self.device_is_stale and resident._on_device is None:
+            resident._on_device = descriptor + ctypes.addressof(self._stale).to_bytes(8, sys.byteorder)
+            self._residents.append(weakref.ref(resident))
+
+    def _dismiss(self) -> None:
+        """Launches go through `for_device` again. Law: first this, then a copy, which lets other threads run."""
+        for reference in self._residents:
+            resident = reference()
+            if resident is not None:
+                resident._on_device = None
+        self._residents.clear()
 
     def for_device(self, device: Any) -> Any:
         """The device's memory with the block's newest content."""
         with busy():
             if self.device is not device:
+                self._dismiss()
                 self._fetch()
                 copy, is_first = device.allocate(max(self.size, 1)), self.device is None
                 self.copy, self.device, self.device_is_stale = copy, device, True
@@ -71,17 +118,25 @@ class Block:
                 self._fetch()
 
     def _fetch(self) -> None:
+        """Law: the word is cleared before the copy is asked for: a launch meanwhile sets it again."""
         if self.host_is_stale:
-            data = self.copy.read(0, self.size)
-            ctypes.memmove(self.start, data, len(data))
             self.host_is_stale = False
+            try:
+                data = self.copy.read(0, self.size)
+            except BaseException:  # the content is still to be had there, or the error is told again
+                self.host_is_stale = True
+                raise
+            ctypes.memmove(self.start, data, len(data))
             Traffic.to_host += 1
 
-    def host_access(self) -> None:
-        """The host is about to read the block, and may write it."""
+    def host_access(self, reads_only: bool = False) -> None:
+        """The host is about to read the block, and may write it unless it `reads_only`."""
         with busy():
+            if not reads_only:
+                self._dismiss()
             self._fetch()
-            self.device_is_stale = True
+            if not reads_only:
+                self.device_is_stale = True
 
     def give_away(self) -> None:
         """The host is about to give away a view of the block."""
@@ -136,11 +191,11 @@ def are_mirrored() -> bool:
     return _mirrored > 0
 
 
-def for_host(address: int) -> None:
-    """Before the host reads or writes what lies at an address."""
+def for_host(address: int, reads_only: bool = False) -> None:
+    """Before the host reads what lies at an address, or writes it."""
     block = holding(address, address)
     if block is not None and block.device is not None:
-        block.host_access()
+        block.host_access(reads_only)
 
 
 def given_away(address: int) -> None:

@@ -27,9 +27,10 @@ from quadrants.passes.context import PassContext
 from quadrants.passes.driver import run_pipeline
 from quadrants.program import Program
 from quadrants.recursion import deep_recursion
-from quadrants.runtime import manifest, threads
+from quadrants.runtime import manifest, native, threads
 from quadrants.targets import shared_objects, table
 from quadrants.targets.artifact import Artifact
+from quadrants.targets.device.host import HostProgram
 from quadrants.targets.frame import frame_layout
 from quadrants.targets.refusals import refuse
 
@@ -133,9 +134,13 @@ def _load(program: Program, built: Artifact | table.Interpreted) -> None:
     if isinstance(built, Artifact):
         program.load(built.objects, built.entry, built.externals)
         program.artifact, program.messages, program.prints = built, built.messages, built.prints
+        return
+    program.artifact = getattr(built, "artifact", None)
+    code = built.host_code() if isinstance(built, HostProgram) and native.available() else None
+    if code is not None:
+        program.load_host_code(code)
     else:
         program.interpreter = built.run
-        program.artifact = getattr(built, "artifact", None)
 
 
 def _plain_result(shape: Any) -> Any:

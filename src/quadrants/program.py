@@ -22,12 +22,14 @@ from quadrants.runtime import launch, threads
 from quadrants.targets.frame import from_memory, memory_bytes
 
 if TYPE_CHECKING:
+    from quadrants.device_runs import DeviceRuns
     from quadrants.frontend.compilation import CompiledSource
     from quadrants.ir.nodes import Location, Module
     from quadrants.lang.tuning import Tuner
     from quadrants.passes.context import Notice
     from quadrants.runtime.loader import Library, LoadedObject
     from quadrants.targets.artifact import Artifact, Message, PrintFormat
+    from quadrants.targets.device.interface import HostCode
     from quadrants.targets.frame import Frame
 
 __all__ = ["Program", "interpreter_value", "is_loaded"]
@@ -45,7 +47,8 @@ def is_loaded(name: str) -> bool:
 class Program:
     """One compiled form of a kernel.
 
-    `entry` is the address of `i32 entry(ptr frame)` (0 on the reference target, which runs `interpreter`); `template` is
+    `entry` is the address of `i32 entry(ptr frame)` (0 on the reference target, which runs `interpreter`); `device` runs it
+    where it launches tasks on a device, and arrays in frames are the device's. `template` is
     the frame's initial content: the descriptors of captured arrays. A program holds for arguments that have its key, its
     `static_shapes` (trailing sizes by position among the run-time arguments), and while its `guards` hold.
 
@@ -91,6 +94,7 @@ class Program:
         self.compile_again: Callable[[], Program] | None = None
         self.entry = 0
         self.interpreter: Callable[[list[Any]], tuple[Any, ...]] | None = None
+        self.device: DeviceRuns | None = None
         self.artifact: Artifact | None = None
         self.messages: dict[int, Message] = {}
         self.prints: dict[int, PrintFormat] = {}
@@ -122,13 +126,33 @@ class Program:
                 counter = _tallies.setdefault((objects[-1][0], name), ctypes.c_int64())
                 self.tallies[name[len(TALLY) :]] = counter, counter.value
                 found[name] = ctypes.addressof(counter)
+        self._load(_library, objects, found, _loaded)
+        self.entry = found[entry]
+
+    def load_host_code(self, code: HostCode) -> None:
+        """Loads the host's part of a kernel that runs on a device; objects are the program's own, for they know its tasks."""
+        from quadrants.device_runs import DeviceRuns
+        from quadrants.runtime.loader import Library
+
+        symbols = threads.symbols()
+        found = {name: symbols[name] for name in code.externals if name in symbols}
+        found.update(code.symbols)
+        self._load(Library(), code.objects, found, {})
+        self.entry, self.device = found[code.entry], DeviceRuns(self, code)
+
+    def _load(
+        self,
+        library: Library,
+        objects: Sequence[tuple[str, bytes]],
+        found: dict[str, int],
+        known: dict[str, LoadedObject],
+    ) -> None:
         for name, data in objects:
-            loaded = _loaded.get(name)
+            loaded = known.get(name)
             if loaded is None:
-                loaded = _loaded[name] = _library.load(data, found)
+                loaded = known[name] = library.load(data, found)
             found.update(loaded.symbols)
             self.keep_alive.append(loaded)
-        self.entry = found[entry]
 
     # Frames.
 
@@ -161,6 +185,8 @@ class Program:
         """Runs the program on (leaf, Python object) pairs; gives the kernel's result."""
         if self.interpreter is not None:
             return self._interpret(values)
+        if self.device is not None:
+            return self.device.run(values)
         frame = self.filled(values)
         self.launch(frame)
         return self.unpack(frame)
@@ -198,6 +224,10 @@ class Program:
         if status:
             raise failure(self.messages, self.name)
 
+    def failed_check(self, error: QuadrantsAssertionError) -> QuadrantsAssertionError:
+        """The error of a failed check, with the kernel's name and the line."""
+        return _failed(type(error), str(error), self.name, error.location)
+
     def binding_for_calls(self) -> launch.Binding:
         if self.binding is None:
             self.binding = launch.Binding(self.entry, self.template, [], keep_alive=self)
@@ -225,7 +255,7 @@ class Program:
         try:
             results = self.interpreter(arguments)
         except QuadrantsAssertionError as error:
-            raise _failed(type(error), str(error), self.name, error.location) from None
+            raise self.failed_check(error) from None
         return result_object(
             self.result, iter([_plain(value, type_) for value, type_ in zip(results, self.frame.result_types)])
         )

@@ -29,7 +29,7 @@ def driver() -> Iterator[PlayedDriver]:
 
 
 @qd.kernel
-def guarded(x: qd.types.ndarray(), out: qd.types.ndarray()):
+def guarded(x, out):
     for i in range(x.shape[0]):
         assert x[i] >= 0, f"element {i} is {x[i]}"
         out[i] = qd.sqrt(x[i])
@@ -49,7 +49,7 @@ def test_a_failed_check_stops_the_tasks_behind_it(driver: PlayedDriver) -> None:
 
 def test_an_index_out_of_range_names_the_array(driver: PlayedDriver) -> None:
     @qd.kernel
-    def beyond(x: qd.types.ndarray(), n: int):
+    def beyond(x, n: int):
         for i in range(n):
             x[i] = i
 
@@ -62,7 +62,7 @@ def test_a_host_loop_hears_of_a_failed_check(driver: PlayedDriver) -> None:
     """The host asks for a number that a task which failed was to change: without word of the failure it would ask for ever."""
 
     @qd.kernel
-    def walk(x: qd.types.ndarray()):
+    def walk(x):
         while x[0] < 10:
             for i in range(x.shape[0]):
                 assert x[i] < 3, "too far"
@@ -99,7 +99,7 @@ def test_prints_are_those_of_the_records_that_fit(
 
 def test_threads_take_turns_where_there_are_more_iterations(driver: PlayedDriver) -> None:
     @qd.kernel
-    def fill(x: qd.types.ndarray(), y: qd.types.ndarray()):
+    def fill(x, y):
         for i, j, k in qd.ndrange(x.shape[0], x.shape[1], x.shape[2]):
             x[i, j, k] = 10000 * i + 100 * j + k
             qd.atomic_add(y[k], 1)
@@ -122,7 +122,7 @@ def test_the_calls_of_the_driver() -> None:
     with pytest.raises(AssertionError, match="element 0"):
         guarded(-x, out)
     assert bindings.calls[0] == "cuInit" and "cuLaunchKernel" in bindings.calls
-    assert bindings.calls.index("cuStreamSynchronize") > bindings.calls.index("cuLaunchKernel")
+    assert "cuStreamSynchronize" in bindings.calls[bindings.calls.index("cuLaunchKernel") :]
     with pytest.raises(MemoryError, match="no memory left"):
         guarded(np.zeros(1 << 25, np.float32), np.zeros(1 << 25, np.float32))
 
@@ -132,9 +132,12 @@ def test_faults_are_told() -> None:
     qd.init(arch=qd.cuda)
 
     @qd.kernel
-    def beyond(x: qd.types.ndarray(), n: int):
+    def beyond(x, n: int):
         for i in range(n):
             x[i * 100000] = i
 
-    with pytest.raises(RuntimeError, match="ILLEGAL_ADDRESS"):
+    with pytest.raises(RuntimeError, match=r"ILLEGAL_ADDRESS(.|\n)*has to be started anew"):
         beyond(np.zeros(4), 5)
+    qd.init(arch=qd.x64)  # the processor is still there
+    x = np.zeros(4)
+    beyond(x, 1)

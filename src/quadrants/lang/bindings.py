@@ -39,7 +39,8 @@ def install(
     binding then. The process's first call does not wait for the launcher to be loaded: the second does that."""
     if fresh and not launch.is_loaded():
         return None
-    if not launch.is_native() or program.interpreter is not None or program.prints:
+    speaks = program.prints or (program.device is not None and program.device.code.speaks)
+    if not launch.is_native() or program.interpreter is not None or speaks:
         kernel._uninstall()
         return None
     if any(isinstance(guard, ContentGuard) and guard.words() is None for guard in program.guards):
@@ -58,7 +59,7 @@ def install(
         [*plan.guards, *[launched for guard in program.guards for launched in _guard(guard)]],
         _result(program),
         [name for name, _ in described],
-        release_gil=not fresh and seconds > LONG_RUN,
+        release_gil=not fresh and seconds > LONG_RUN and program.device is None,
         keep_alive=program,
         defaults=_defaults(kernel, described),
         check_overlap=not program.may_alias,
@@ -123,7 +124,7 @@ class _Plan:
                 return False
             self.specs.append(spec)
         self._live_numbers()
-        return True
+        return self.program.device is None or self._captured_on_device()
 
     def _leaf(self, argument: Argument) -> launch.ArgumentSpec | None:
         position, self.position = self.position, self.position + 1
@@ -171,6 +172,19 @@ class _Plan:
             )
         return True
 
+    def _captured_on_device(self) -> bool:
+        """Captured arrays are where the device has them at each launch."""
+        frame, captured = self.program.frame, self.program.captured
+        first = len(frame.parameters) - len(captured)
+        for k, source in enumerate(captured, first):
+            if isinstance(source, LiveNumber):
+                continue
+            if not protocol.is_storage(source):
+                return False
+            written = ("array", id(source)) in self.program.written
+            self.members.append(launch.Member(_storage(self.program, source, k, written), source, None, True))
+        return True
+
     def _live_numbers(self) -> None:
         frame = self.program.frame
         first = len(frame.parameters) - len(self.program.captured)
@@ -200,15 +214,22 @@ def _array(program: Program, argument: Argument, position: int) -> launch.Argume
     assert type(type_) is ArrayType
     written = ("argument", position) in program.written
     if protocol.is_storage(argument.value):
-        return launch.StorageArgument(
-            offset, type(argument.value), argument.value._array_type, type_.rank, type_.scalar.bytes, written
-        )
+        return _storage(program, argument.value, position, written)
+    if program.device is not None:
+        return None
     array = as_numpy(argument.value)
     if type(argument.value) is not type(array):
         return None
     first = type_.rank - len(type_.trailing)
     sizes = tuple((first + axis, size) for axis, size in enumerate(type_.trailing))
     return launch.ArrayArgument(offset, array.dtype, type_.rank, type_.layout == "C", written, sizes)
+
+
+def _storage(program: Program, value: Any, position: int, written: bool) -> launch.StorageArgument:
+    offset, type_ = program.frame.parameters[position], program.frame.parameter_types[position]
+    assert type(type_) is ArrayType
+    kind, there = type(value), program.device is not None
+    return launch.StorageArgument(offset, kind, value._array_type, type_.rank, type_.scalar.bytes, written, there)
 
 
 def _number(program: Program, argument: Argument, position: int) -> launch.ArgumentSpec | None:
@@ -256,7 +277,9 @@ def _defaults(kernel: Kernel, described: list[tuple[str, Argument]]) -> tuple[An
 def _ranges(program: Program) -> list[tuple[int, int, bool]]:
     from quadrants.lang.kernel import _span
 
-    ranges = []
+    ranges: list[tuple[int, int, bool]] = []
+    if program.device is not None:
+        return ranges  # captured arrays are members, which are looked at as arguments are
     for source in program.captured:
         if protocol.is_array(source):
             low, high = _span(source)

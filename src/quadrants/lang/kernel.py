@@ -25,6 +25,7 @@ from quadrants.lang import arch, bindings
 from quadrants.program import Program, failure
 from quadrants.runtime import launch, threads
 from quadrants.targets import table
+from quadrants.targets.device.failures import NOTED, noted
 from quadrants.warm_start import Lookup
 
 if TYPE_CHECKING:
@@ -175,7 +176,8 @@ class Kernel(launch.NativeKernel):
 
     def _let_tune(self, program: Program, state: knobs.State) -> None:
         """Gives a program that has variants somebody who tries them."""
-        is_wanted = state.autotune and not state.deterministic and not state.debug and program.interpreter is None
+        is_wanted = state.autotune and not state.deterministic and not state.debug
+        is_wanted = is_wanted and program.interpreter is None and program.device is None
         if not is_wanted or not (program.lane_options or (program.threads_are_free and threads.count() > 1)):
             return
         from quadrants.lang.tuning import Tuner
@@ -230,6 +232,8 @@ class Kernel(launch.NativeKernel):
             raise error.with_traceback(None) from None
 
     def _failed(self, status: int) -> Any:
+        if status == NOTED:
+            raise noted()
         raise failure(self._messages, self.__name__)
 
     def _unpack(self, frame: bytes, binding: launch.Binding) -> Any:

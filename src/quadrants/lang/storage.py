@@ -36,6 +36,7 @@ class Storage:
     `_element_shape`, `_scalar`  shape () / (n,) / (n, m) and type of the elements
     `_order`       batch axes from slowest to fastest, None for their own order
     `_offset`      the smallest index of every axis, None for zeros
+    `_on_device`   the descriptor of a device's memory while launches may go by it (`blocks.Block.admit`), None else
     `_source`      (storage, element index) if this is a component of another storage's elements
     """
 
@@ -48,6 +49,7 @@ class Storage:
         "_freed",
         "_name",
         "_offset",
+        "_on_device",
         "_order",
         "_planar",
         "_scalar",
@@ -77,6 +79,7 @@ class Storage:
         self._source: tuple[Storage, tuple[int, ...]] | None = None
         self._shape: tuple[int, ...] | None = None
         self._planar = planar
+        self._on_device: bytes | None = None
         self._order = self._offset = None
         self._freed = False
         if shape is not None:
@@ -140,16 +143,17 @@ class Storage:
 
     def _free(self) -> None:
         self._freed = True
-        self._descriptor = self._buffer = self._view = None
+        self._descriptor = self._on_device = self._buffer = self._view = None
 
-    def _host(self) -> np.ndarray:
-        """The NumPy array over the memory, allocated if need be. The address stays the same until the storage dies."""
+    def _host(self, reads_only: bool = False) -> np.ndarray:
+        """The NumPy array over the memory, allocated if need be; whoever `reads_only` does not change it. The address stays
+        the same until the storage dies."""
         if self._view is None:
             self._place()
         view = self._view
         assert view is not None
         if blocks.are_mirrored():
-            blocks.for_host(view.ctypes.data)
+            blocks.for_host(view.ctypes.data, reads_only)
         return view
 
     def _given_away(self) -> np.ndarray:
@@ -220,7 +224,7 @@ class Storage:
         """The element at an index: a Python number, or a Vector or Matrix over the memory itself (assigning its
         elements changes the storage; for bf16 it is a copy). `None` and `()` index a 0-D storage. TypeError for what is
         no integer, QuadrantsBoundsError (an IndexError) for a wrong number of indices or one out of range."""
-        element = (self._given_away() if self._element_shape else self._host())[self._index(key)]
+        element = (self._given_away() if self._element_shape else self._host(reads_only=True))[self._index(key)]
         if self._scalar is ir_types.bf16:
             element = numeric.bfloat16_values(element)
         return wrap_value(np.asarray(element), self._scalar)
@@ -255,7 +259,7 @@ class Storage:
 
     def _numpy(self, dtype: Any, copy: bool | None) -> np.ndarray:
         """Shape + element shape as a NumPy array; see to_numpy."""
-        view = self._host() if copy else self._given_away()
+        view = self._host(reads_only=True) if copy else self._given_away()
         if self._scalar is ir_types.bf16:
             if copy is False:
                 raise ValueError("Zero-copy not available for dtype=bf16, which NumPy does not have")
@@ -276,7 +280,7 @@ class Storage:
         view[...] = self._stored(values).reshape(view.shape)
 
     def _torch(self, device: Any, copy: bool | None) -> Any:
-        view = self._host() if copy else self._given_away()
+        view = self._host(reads_only=True) if copy else self._given_away()
         if self._scalar is ir_types.bf16:
             return interop.bfloat16_to_torch(view, device, copy)
         return interop.to_torch(view, self._scalar, device, copy)

@@ -105,7 +105,8 @@ class ScalarArgument(Record):
 
 
 class StorageArgument(Record):
-    """An object of exactly this class whose slot `_array_type` is `array_type`, with a descriptor in `_descriptor`."""
+    """An object of exactly this class whose slot `_array_type` is `array_type`, with a descriptor in `_descriptor`; with
+    `on_device`, in `_on_device`, followed by the address of a word that becomes 1 if the object is `written`."""
 
     offset: int
     type: type
@@ -113,6 +114,7 @@ class StorageArgument(Record):
     rank: int
     element_bytes: int
     written: bool = False
+    on_device: bool = False
 
 
 class IdentityArgument(Record):
@@ -461,8 +463,9 @@ class _Packer:
         self.memory(record, spec.offset, spec.rank, spec.element_bytes)
         record.type, record.identity = id(spec.type), id(spec.array_type)
         record.first_slot = slot_offset(spec.type, "_array_type")
-        record.second_slot = slot_offset(spec.type, "_descriptor")
-        return "storage"
+        record.second_slot = slot_offset(spec.type, "_on_device" if spec.on_device else "_descriptor")
+        record.flags = spec.written
+        return "resident" if spec.on_device else "storage"
 
     def identity_argument(self, spec: IdentityArgument, record: ArgumentRecord) -> str:
         record.identity = id(spec.value)

@@ -26,7 +26,7 @@ __all__ = ["ARGUMENT_HANDLERS", "LARGEST_STACK_FRAME", "NAMES", "RESULTS", "buil
 
 LARGEST_STACK_FRAME = 64 << 10
 NAMES = {"qd_name_slow": "_slow_call", "qd_name_failed": "_failed", "qd_name_unpack": "_unpack"}
-ARGUMENT_HANDLERS = ("array", "float", "integer", "boolean", "scalar", "storage", "identity", "tuple")
+ARGUMENT_HANDLERS = ("array", "float", "integer", "boolean", "scalar", "storage", "resident", "identity", "tuple")
 RESULTS = {
     "i8": ("i8", "sext", "PyLong_FromLongLong"),
     "i16": ("i16", "sext", "PyLong_FromLongLong"),
@@ -54,7 +54,8 @@ def build(module: Module, facts: Facts) -> None:
     _build_integer(module, facts)
     _build_boolean(module)
     _build_scalar(module, facts)
-    _build_storage(module, facts)
+    _build_storage(module, facts, "storage")
+    _build_storage(module, facts, "resident")
     _build_identity(module)
     _build_tuple(module)
     _build_results(module)
@@ -236,22 +237,27 @@ def _build_scalar(module: Module, facts: Facts) -> None:
     f.give(f.constant("i1", 1))
 
 
-def _build_storage(module: Module, facts: Facts) -> None:
-    """An object of ours: its descriptor is a bytes object in one slot, its interned type in another."""
-    f, record, item, frame = _handler(module, "storage")
+def _build_storage(module: Module, facts: Facts, kind: str) -> None:
+    """An object of ours: its descriptor is a bytes object in one slot, its interned type in another. That of a `resident` one
+    ends with the address of a word that says that it is written."""
+    f, record, item, frame = _handler(module, kind)
+    words = 1 if kind == "storage" else 2
     f.give_if(_type_of(f, item).is_not(record.get("type")), 0)
     f.give_if(f.load("ptr", item, record.get("first_slot")).is_not(record.get("identity")), 0)
     content = f.load("ptr", item, record.get("second_slot"))
     f.give_if(content.is_equal(None), 0)
     f.give_if(_is_type(f, content, "PyBytes_Type").is_equal(0), 0)
     rank = record.get("rank")
-    f.give_if(f.load("i64", content, facts.bytes_size).is_not(rank * 16 + 8), 0)
+    f.give_if(f.load("i64", content, facts.bytes_size).is_not(rank * 16 + 8 * words), 0)
     descriptor = f.offset(frame, record.get("offset"))
     source = f.offset(content, facts.bytes_content)
     f.store("ptr", f.load("ptr", source), descriptor)
     _copy_axes(f, rank, f.offset(source, 8), descriptor)
     with f.when(record.get("interval").is_not(0)):
         f.call("qd_span", "void", record.base, frame)
+    if kind == "resident":
+        with f.when(record.get("flags").is_not(0)):
+            f.store("i64", 1, f.load("ptr", source, rank * 16 + 8))
     f.give(f.constant("i1", 1))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from quadrants import knobs
 from quadrants.ir.nodes import Module
@@ -43,6 +44,9 @@ class _Device:
         level = 2 if options.opt_level else 0
         self._driver.made.append(compile_tasks(module, tasks, self._driver.processor, level, options.verify))
         return self._simulated.prepare(module, tasks, options)
+
+    def host_code(self, module: Module, tasks: Sequence[Task], prepared: Any, options: knobs.Options) -> None:
+        """What the interpreter runs is launched by it."""
 
 
 @contextmanager

@@ -1,16 +1,18 @@
 """The functions of `cuda.bindings.driver` that the CUDA target calls, played: so its calls are run, in their order, with the
-arguments that NVIDIA's documentation asks for."""
+arguments that NVIDIA's documentation asks for. Those that machine code calls have addresses, too."""
 
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from enum import IntEnum
 from typing import Any
 
 import numpy as np
 
-from quadrants.evidence.ptx.machine import Loaded, Machine
+from quadrants.evidence.ptx.machine import Loaded, Machine, Trap
 from quadrants.evidence.ptx.memory import MemoryFault, Piece
+from quadrants.evidence.ptx.queues import DEFAULT, Event, Queues
 
 __all__ = ["Bindings", "Result"]
 
@@ -22,12 +24,22 @@ class Result(IntEnum):
     CUDA_ERROR_INVALID_VALUE = 1
     CUDA_ERROR_OUT_OF_MEMORY = 2
     CUDA_ERROR_NO_DEVICE = 100
+    CUDA_ERROR_INVALID_CONTEXT = 201
     CUDA_ERROR_INVALID_PTX = 218
+    CUDA_ERROR_INVALID_HANDLE = 400
     CUDA_ERROR_NOT_FOUND = 500
     CUDA_ERROR_ILLEGAL_ADDRESS = 700
+    CUDA_ERROR_LAUNCH_FAILED = 719
 
 
 _OK = Result.CUDA_SUCCESS
+_CONTEXT = 0xC0
+_POINTER, _NUMBER = ctypes.c_void_p, ctypes.c_uint32
+_PROTOTYPES: dict[str, tuple[Any, ...]] = {
+    "cuCtxSetCurrent": (_POINTER,),
+    "cuLaunchKernel": (_POINTER, *[_NUMBER] * 7, _POINTER, _POINTER, _POINTER),
+}
+"""The parameters of the functions that machine code calls."""
 
 
 class CUdevice_attribute(IntEnum):
@@ -39,23 +51,44 @@ class CUdevice_attribute(IntEnum):
 
 
 class Bindings:
-    """One GPU of compute capability `sm`. `calls`: the names of the functions that were called. A fault in a kernel shows at the
-    next function that waits, as on a GPU."""
+    """One GPU of compute capability `sm`. `calls`: the names of the functions that were called; `texts`: the modules that were
+    loaded. Launches run when something waits for them (queues.py). A fault in a kernel shows at the next function that waits,
+    and at all that follow, as on a GPU."""
 
     CUdevice_attribute = CUdevice_attribute
+    CUresult = Result
 
     def __init__(self, sm: int = 90, memory: int = 1 << 26) -> None:
         self.calls: list[str] = []
+        self.texts: list[str] = []
+        self.machine = Machine()
         self._sm = sm
-        self._left = memory
-        self._machine = Machine()
+        self.left = memory
         self._pieces: dict[int, Piece] = {}
         self._fault = _OK
+        self._fault_text = ""
+        self._kernels: list[tuple[Loaded, Any]] = []
+        self._queues = Queues()
+        self._events: list[Event] = []
+        self._current = 0
+        self._kept: list[Any] = []
+        self.addresses = {name: self._exported(name, types) for name, types in _PROTOTYPES.items()}
 
     def __getattribute__(self, name: str) -> Any:
         if name.startswith("cu"):
             object.__getattribute__(self, "calls").append(name)
         return object.__getattribute__(self, name)
+
+    def _exported(self, name: str, types: tuple[Any, ...]) -> int:
+        """A function as machine code calls it."""
+
+        def played(*arguments: int | None) -> int:
+            function: Callable[..., tuple[Result, ...]] = getattr(self, name)
+            return int(function(*[argument or 0 for argument in arguments])[0])
+
+        made = ctypes.CFUNCTYPE(ctypes.c_int32, *types)(played)
+        self._kept.append(made)
+        return ctypes.cast(made, ctypes.c_void_p).value or 0
 
     def cuInit(self, flags: int) -> tuple[Result]:
         return (_OK if flags == 0 else Result.CUDA_ERROR_INVALID_VALUE,)
@@ -63,74 +96,115 @@ class Bindings:
     def cuDeviceGet(self, ordinal: int) -> tuple[Result, int]:
         return _OK, ordinal
 
-    def cuDevicePrimaryCtxRetain(self, device: int) -> tuple[Result, str]:
-        return _OK, "context"
+    def cuDevicePrimaryCtxRetain(self, device: int) -> tuple[Result, int]:
+        return _OK, _CONTEXT
 
-    def cuCtxSetCurrent(self, context: str) -> tuple[Result]:
-        return (_OK if context == "context" else Result.CUDA_ERROR_INVALID_VALUE,)
+    def cuCtxSetCurrent(self, context: int) -> tuple[Result]:
+        if context != _CONTEXT:
+            return (Result.CUDA_ERROR_INVALID_CONTEXT,)
+        self._current = context
+        return (_OK,)
 
     def cuDeviceGetAttribute(self, attribute: CUdevice_attribute, device: int) -> tuple[Result, int]:
         return _OK, {16: 2, 75: self._sm // 10, 76: self._sm % 10}[attribute]
 
     def cuGetErrorString(self, code: Result) -> tuple[Result, bytes]:
-        return _OK, code.name.encode()
+        text = self._fault_text if code == self._fault else ""
+        return _OK, f"{code.name}{text}".encode()
+
+    # Memory.
 
     def cuMemAlloc(self, size: int) -> tuple[Result, int]:
         if size <= 0:
             return Result.CUDA_ERROR_INVALID_VALUE, 0
-        if size > self._left:
+        if size > self.left:
             return Result.CUDA_ERROR_OUT_OF_MEMORY, 0
-        piece = self._machine.memory.allocate(size)
-        self._left -= size
+        piece = self.machine.memory.allocate(size)
+        self.left -= size
         self._pieces[piece.address] = piece
         return _OK, piece.address
 
     def cuMemFree(self, address: int) -> tuple[Result]:
-        self._left += self._pieces.pop(address).size
-        return (_OK,)
+        """Waits for everything, as the driver does."""
+        self._queues.wait_for_all()
+        piece = self._pieces.pop(address, None)
+        if piece is None:
+            return (Result.CUDA_ERROR_INVALID_VALUE,)
+        self.left += piece.size
+        return (self._fault,)
 
     def cuMemcpyHtoD(self, address: int, data: bytes, size: int) -> tuple[Result]:
-        memory = self._machine.memory
-        memory.check_range(address, size)
+        self._queues.wait_for(DEFAULT)
+        memory = self.machine.memory
+        if self._is_foreign(address, size):
+            return (Result.CUDA_ERROR_INVALID_VALUE,)
         memory.bytes[address : address + size] = np.frombuffer(data, np.uint8, size)
         return (self._fault,)
 
     def cuMemcpyDtoH(self, place: int, address: int, size: int) -> tuple[Result]:
-        memory = self._machine.memory
-        memory.check_range(address, size)
-        ctypes.memmove(place, memory.bytes[address : address + size].tobytes(), size)
+        self._queues.wait_for(DEFAULT)
+        if self._is_foreign(address, size):
+            return (Result.CUDA_ERROR_INVALID_VALUE,)
+        ctypes.memmove(place, self.machine.memory.bytes[address : address + size].tobytes(), size)
         return (self._fault,)
+
+    def _is_foreign(self, address: int, size: int) -> bool:
+        try:
+            self.machine.memory.check_range(address, size)
+        except MemoryFault:
+            return True
+        return False
+
+    # Modules and launches.
 
     def cuModuleLoadDataEx(
         self, image: bytes, count: int, options: list[Any], values: list[Any]
     ) -> tuple[Result, Loaded | None]:
         if not image.endswith(b"\0") or count != len(options) or count != len(values):
             return Result.CUDA_ERROR_INVALID_PTX, None
-        return _OK, Loaded(self._machine, image[:-1].decode())
+        self.texts.append(image[:-1].decode())
+        return _OK, Loaded(self.machine, self.texts[-1])
 
-    def cuModuleGetFunction(self, module: Loaded, name: bytes) -> tuple[Result, Any]:
+    def cuModuleGetFunction(self, module: Loaded, name: bytes) -> tuple[Result, int]:
         if name.decode() not in module.module.functions:
-            return Result.CUDA_ERROR_NOT_FOUND, None
-        return _OK, (module, module.kernel(name.decode()))
+            return Result.CUDA_ERROR_NOT_FOUND, 0
+        self._kernels.append((module, module.kernel(name.decode())))
+        return _OK, 0x7000 + 16 * len(self._kernels)
 
     def cuModuleGetGlobal(self, module: Loaded, name: bytes) -> tuple[Result, int, int]:
         address = module.variable(name.decode())
         return (_OK, address, 8) if address is not None else (Result.CUDA_ERROR_NOT_FOUND, 0, 0)
 
     def cuLaunchKernel(
-        self, kernel: Any, gx: int, gy: int, gz: int, bx: int, by: int, bz: int, shared: int, stream: int, *more: Any
+        self, kernel: int, gx: int, gy: int, gz: int, bx: int, by: int, bz: int, shared: int, stream: int, *more: Any
     ) -> tuple[Result]:
-        module, code = kernel
         parameters, extra = more
-        if (gy, gz, by, bz, shared, stream, extra) != (1, 1, 1, 1, 0, 0, 0) or not 0 < bx <= 1024 or gx <= 0:
+        if (gy, gz, by, bz, shared, extra) != (1, 1, 1, 1, 0, 0) or not 0 < bx <= 1024 or not 0 < gx < 1 << 31:
             return (Result.CUDA_ERROR_INVALID_VALUE,)
+        if self._current != _CONTEXT:
+            return (Result.CUDA_ERROR_INVALID_CONTEXT,)
+        number = (kernel - 0x7000) // 16 - 1
+        if not self._queues.has(stream) or not 0 <= number < len(self._kernels):
+            return (Result.CUDA_ERROR_INVALID_HANDLE,)
+        module, code = self._kernels[number]
         size = module.module.functions[code.name].parameters[0].size
         (pointer,) = (ctypes.c_void_p * 1).from_address(parameters)
+        frame = ctypes.string_at(pointer, size)
+        self._queues.add(stream, lambda: self._run(module, code, gx, bx, frame))
+        return (self._fault,)
+
+    def _run(self, module: Loaded, code: Any, blocks: int, threads: int, frame: bytes) -> None:
+        if self._fault != _OK:
+            return
         try:
-            self._machine.launch(module, code, gx, bx, ctypes.string_at(pointer, size))
-        except MemoryFault:
-            self._fault = Result.CUDA_ERROR_ILLEGAL_ADDRESS
-        return (_OK,)
+            self.machine.launch(module, code, blocks, threads, frame)
+        except MemoryFault as fault:
+            self._fault, self._fault_text = Result.CUDA_ERROR_ILLEGAL_ADDRESS, f": {fault}"
+        except Trap as trap:
+            self._fault, self._fault_text = Result.CUDA_ERROR_LAUNCH_FAILED, f": {trap}"
 
     def cuStreamSynchronize(self, stream: int) -> tuple[Result]:
+        if not self._queues.has(stream):
+            return (Result.CUDA_ERROR_INVALID_HANDLE,)
+        self._queues.wait_for(stream)
         return (self._fault,)

@@ -4,57 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
-import numpy as np
-
-from quadrants.evidence.ptx.machine import Loaded, Machine
-from quadrants.evidence.ptx.memory import Piece
+from quadrants.evidence.ptx.bindings import Bindings
+from quadrants.evidence.ptx.machine import Machine
 from quadrants.targets.llvm.cuda import drivers
-from quadrants.targets.llvm.cuda.device import device_of
+from quadrants.targets.llvm.cuda.nvidia import NvidiaDriver
 
 __all__ = ["PlayedDriver", "played"]
 
 
-class PlayedDriver:
-    """A driver (targets/llvm/cuda/device.py) of a GPU that is played. `texts`: the modules that were loaded."""
+class PlayedDriver(NvidiaDriver):
+    """NVIDIA's driver as the target calls it, over functions that are played. `texts`: the modules that were loaded."""
 
-    def __init__(self, sm: int = 80, multiprocessors: int = 2) -> None:
-        self.sm = sm
-        self.multiprocessors = multiprocessors
-        self.machine = Machine()
-        self.texts: list[str] = []
-        self.device = device_of(self, sm)
+    def __init__(self, sm: int = 80, memory: int = 1 << 28) -> None:
+        self.bindings = Bindings(sm, memory)
+        super().__init__(self.bindings)
 
-    def allocate(self, size: int) -> Piece:
-        return self.machine.memory.allocate(size)
+    @property
+    def texts(self) -> list[str]:
+        return self.bindings.texts
 
-    def load(self, ptx: str) -> _PlayedModule:
-        self.texts.append(ptx)
-        return _PlayedModule(Loaded(self.machine, ptx))
-
-    def write(self, address: int, data: bytes) -> None:
-        memory = self.machine.memory
-        memory.check_range(address, len(data))
-        memory.bytes[address : address + len(data)] = np.frombuffer(data, np.uint8)
-
-    def launch(self, kernel: Any, blocks: int, threads: int, parameters: bytes) -> None:
-        loaded, code = kernel
-        self.machine.launch(loaded, code, blocks, threads, parameters)
-
-    def synchronise(self) -> None:
-        """Every launch is done when it returns."""
-
-
-class _PlayedModule:
-    def __init__(self, loaded: Loaded) -> None:
-        self._loaded = loaded
-
-    def kernel(self, name: str) -> Any:
-        return self._loaded, self._loaded.kernel(name)
-
-    def variable(self, name: str) -> int | None:
-        return self._loaded.variable(name)
+    @property
+    def machine(self) -> Machine:
+        return self.bindings.machine
 
 
 @contextmanager

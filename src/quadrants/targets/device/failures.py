@@ -1,13 +1,17 @@
-"""What a check that failed on a device raises."""
+"""What went wrong on a device, or in code that machine code has called, until the host's Python raises it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from quadrants.errors import QuadrantsAssertionError, QuadrantsBoundsError
+from quadrants.errors import QuadrantsAssertionError, QuadrantsBoundsError, QuadrantsInternalError
 from quadrants.targets.artifact import Message
 
-__all__ = ["failed"]
+__all__ = ["NOTED", "failed", "note", "noted"]
+
+NOTED = -2
+"""What machine code gives back after an error that was noted."""
+_noted: list[BaseException] = []
 
 
 def failed(message: Message, words: Sequence[int]) -> QuadrantsAssertionError:
@@ -16,3 +20,14 @@ def failed(message: Message, words: Sequence[int]) -> QuadrantsAssertionError:
     error = kind(message.render(words))
     error.location = message.location
     return error
+
+
+def note(error: BaseException) -> int:
+    """Keeps an error that cannot pass through machine code; gives the code that the machine code gives back."""
+    _noted[:] = [error]
+    return NOTED
+
+
+def noted() -> BaseException:
+    """The error that was noted last."""
+    return _noted.pop() if _noted else QuadrantsInternalError("a device's launch failed, and nobody said why")

@@ -13,7 +13,7 @@ from quadrants.blocks import busy
 from quadrants.ir import interpret
 from quadrants.ir.nodes import Module, Op
 from quadrants.ir.types import ArrayType, scalar_of
-from quadrants.targets.device.interface import Device, DeviceArray
+from quadrants.targets.device.interface import Device, DeviceArray, HostCode
 from quadrants.targets.device.placing import Placement, written_parameters
 from quadrants.targets.device.tasks import parallel_loops, task_of
 from quadrants.targets.frame import from_memory
@@ -32,6 +32,7 @@ class HostProgram:
         self.module = module
         self.tasks = [task_of(loop, f"{module.entry}.task.{k}") for k, loop in enumerate(loops)]
         self._device = device
+        self._options = options
         self._numbers = {loop: k for k, loop in enumerate(loops)}
         self._tasks = device.prepare(module, self.tasks, options)
         types = [value.type for value in module.kernel.parameters]
@@ -43,6 +44,10 @@ class HostProgram:
             "temporary": self._temporary,
         }
         self.run = interpret.prepare(module, host=self)
+
+    def host_code(self) -> HostCode | None:
+        """The host's part as machine code; None where it has to be interpreted."""
+        return self._device.host_code(self.module, self.tasks, self._tasks, self._options)
 
     @contextmanager
     def running(self, bound: list[Any]) -> Iterator[list[Any]]:

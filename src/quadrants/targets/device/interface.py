@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from quadrants import knobs
@@ -11,7 +11,7 @@ from quadrants.ir.types import ArrayType
 from quadrants.records import Record
 from quadrants.targets.device.tasks import Task
 
-__all__ = ["Device", "DeviceArray", "Memory", "Room", "Runnable"]
+__all__ = ["Device", "DeviceArray", "HostCode", "Memory", "Room", "Runnable"]
 
 
 class Memory(Protocol):
@@ -52,6 +52,30 @@ class Runnable(Protocol):
         ...
 
 
+class HostCode(Record):
+    """The host's part of a kernel as machine code for this process, which takes frames whose arrays lie on the device.
+
+    objects, entry, externals: as an Artifact has them; `symbols`: the addresses of what only this kernel's code calls.
+    speaks: whether its tasks print or check. An entry that gives something other than 0 has noted an error (failures.py).
+    """
+
+    objects: tuple[tuple[str, bytes], ...]
+    entry: str
+    externals: tuple[str, ...]
+    symbols: Mapping[str, int]
+    device: Any
+    tasks: LaunchableCode
+    speaks: bool
+
+
+class LaunchableCode(Runnable, Protocol):
+    """Tasks that machine code launches."""
+
+    def get_ready(self) -> None:
+        """To be called in front of the first launch."""
+        ...
+
+
 class Room(Protocol):
     """What gives memory."""
 
@@ -65,4 +89,11 @@ class Device(Room, Protocol):
 
     def prepare(self, module: Module, tasks: Sequence[Task], options: knobs.Options) -> Runnable:
         """Compiles tasks; `module` has the functions that they call."""
+        ...
+
+    def host_code(
+        self, module: Module, tasks: Sequence[Task], prepared: Any, options: knobs.Options
+    ) -> HostCode | None:
+        """The host's part of a kernel whose tasks were prepared, as machine code; None where the device has to be launched
+        from Python."""
         ...

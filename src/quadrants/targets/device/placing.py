@@ -45,6 +45,10 @@ class Placement:
             for (array, type_), (memory, offset) in zip(arrays, self._places)
         ]
 
+    def block(self, position: int) -> Block | None:
+        """The block that the array at a position stays in; None for one that was copied."""
+        return self._blocks.get(position)
+
     def _copied(self, device: Room, start: int, end: int, members: Sequence[int]) -> Memory:
         memory = device.allocate(max(end - start, 1))
         image = np.zeros(end - start, np.uint8)

@@ -56,6 +56,10 @@ class ArrayAccess:
             found = self._sizes[axis] = self._field(1 + axis, ", !range !1")
         return found
 
+    def know_sizes(self, sizes: list[str]) -> None:
+        """The sizes of the axes, where they need not be read from the descriptor."""
+        self._sizes.update(enumerate(sizes))
+
     def stride(self, axis: int) -> str:
         """The stride of an axis in elements, an i64; of an aligned array it is whole wherever it matters."""
         found = self._strides.get(axis)

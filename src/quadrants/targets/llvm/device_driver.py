@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from quadrants.targets.llvm.device_host import NativeLaunch
 
 __all__ = ["DriverMemory", "DriverModule", "LaunchDriver", "Loaded"]
 
@@ -23,6 +26,13 @@ class LaunchDriver(Protocol):
     """What a driver does for us. Launches run in order; memory has an `address`."""
 
     multiprocessors: int
+    is_lost: bool
+    """Whether an error was told after which nothing works any more in this process."""
+
+    @property
+    def stream(self) -> int:
+        """The stream that is launched to; 0 is the default one."""
+        ...
 
     def allocate(self, size: int) -> Any:
         """Memory (device/interface.py), with its `address`. MemoryError where there is none."""
@@ -36,8 +46,20 @@ class LaunchDriver(Protocol):
         """Copies bytes of the host to an address, behind everything launched before."""
         ...
 
+    def read(self, address: int, size: int) -> bytes:
+        """Waits for everything launched before, and copies bytes from an address."""
+        ...
+
     def launch(self, kernel: Any, blocks: int, threads: int, parameters: bytes) -> None:
         """Launches a kernel whose one parameter are those bytes; it may return before the kernel is done."""
+        ...
+
+    def native_launch(self) -> NativeLaunch | None:
+        """How machine code launches kernels, which are numbers then; None where that has to go through `launch`."""
+        ...
+
+    def error_of(self, code: int) -> Exception:
+        """The exception for a result code of the driver's other than 0."""
         ...
 
     def synchronise(self) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 import sys
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,13 +19,16 @@ from quadrants import knobs
 from quadrants.ir.nodes import Module
 from quadrants.ir.types import ArrayType, ScalarType
 from quadrants.targets.artifact import decode_prints
+from quadrants.targets.device import live
 from quadrants.targets.device.failures import failed
-from quadrants.targets.device.interface import DeviceArray, Memory
+from quadrants.targets.device.interface import DeviceArray, HostCode
 from quadrants.targets.device.tasks import Task
 from quadrants.targets.frame import Frame, memory_bytes
 from quadrants.targets.llvm.device_driver import LaunchDriver
+from quadrants.targets.llvm.device_host import Plan, Services, compiled
 from quadrants.targets.llvm.device_state import STATE, State
 from quadrants.targets.llvm.emit_device import BLOCK, CompiledTasks
+from quadrants.targets.llvm.emit_host import PLAN, LaunchShape, temporaries
 
 __all__ = ["Compiler", "LaunchDevice"]
 
@@ -43,15 +47,68 @@ class LaunchDevice:
     def __init__(self, driver: LaunchDriver, compiler: Compiler) -> None:
         self.driver = driver
         self._compiler = compiler
-        self.unchecked: set[_Tasks] = set()
-        """The kernels that may have failed a check since the host last asked them."""
+        self.services = Services(self)
+        self.speaking: weakref.WeakSet[_Tasks] = weakref.WeakSet()
+        """The kernels that may fail a check."""
+        live.add(self)
 
-    def allocate(self, size: int) -> Memory:
+    def allocate(self, size: int) -> _Memory:
         return _Memory(self, self.driver.allocate(size))
 
     def prepare(self, module: Module, tasks: Sequence[Task], options: knobs.Options) -> _Tasks:
         ranks = [task.loop.attribute("rank") for task in tasks]
-        return _Tasks(self, self._compiler(module, tasks, options), ranks)
+        made = _Tasks(self, self._compiler(module, tasks, options), ranks, len(temporaries(module)))
+        self.services.plans[made.plan.address] = made.plan
+        return made
+
+    def host_code(
+        self, module: Module, tasks: Sequence[Task], prepared: _Tasks, options: knobs.Options
+    ) -> HostCode | None:
+        launch = self.driver.native_launch()
+        if launch is None:
+            return None
+        made = prepared.compiled
+        launched = list(zip(tasks, made.frames))
+        level = 1 if options.opt_level else 0
+        code = compiled(module, launched, launch, self.shape(), bool(made.messages), level, options.verify)
+        symbols = {**self.services.symbols, **launch.symbols, PLAN: prepared.plan.address}
+        return HostCode(*code, symbols, self, prepared, bool(made.messages or made.prints))
+
+    def provide(self, plan: Plan, number: int, size: int) -> int:
+        """Memory for a temporary array; where there is none left, the other kernels have to do without theirs."""
+        stream = self.driver.stream
+        try:
+            return plan.provide(stream, number, size, self.allocate)
+        except MemoryError:
+            self.driver.synchronise()
+            for other in tuple(self.services.plans.values()):
+                if other is not plan:
+                    other.drop()
+            return plan.provide(stream, number, size, self.allocate)
+
+    def shape(self) -> LaunchShape:
+        """The threads of launches."""
+        return LaunchShape(BLOCK, 32, self.driver.multiprocessors * _WAVES)
+
+    def check(self) -> None:
+        """The error of a check that failed; waits for everything launched before, if a check may have failed there."""
+        for tasks in tuple(self.speaking):
+            tasks.check()
+
+    def synchronise(self) -> None:
+        """Waits for everything launched before; the error of a check that failed. A GPU that was lost is not asked again."""
+        if not self.driver.is_lost:
+            self.driver.synchronise()
+            self.check()
+
+    def read(self, address: int, size: int) -> bytes:
+        """Bytes of the device, behind everything launched before."""
+        self.check()
+        return self.driver.read(address, size)
+
+    def error_of(self, code: int) -> Exception:
+        """What the driver says to a code of its own."""
+        return self.driver.error_of(code)
 
 
 class _Memory:
@@ -66,59 +123,67 @@ class _Memory:
         self._memory.write(offset, data)
 
     def read(self, offset: int, size: int) -> bytes:
-        for tasks in tuple(self._device.unchecked):
-            tasks.check()
+        self._device.check()
         return self._memory.read(offset, size)
 
 
 class _Tasks:
     """A kernel's tasks, assembled when first launched."""
 
-    def __init__(self, device: LaunchDevice, compiled: CompiledTasks, ranks: list[int]) -> None:
+    def __init__(self, device: LaunchDevice, compiled: CompiledTasks, ranks: list[int], arrays: int) -> None:
         self.compiled = compiled
+        self.plan = Plan(arrays, len(ranks))
+        self._device = device
         self._driver = device.driver
-        self._unchecked = device.unchecked
         self._ranks = ranks
         self._kernels: list[Any] = []
         self._state: State | None = None
 
-    def _load(self) -> None:
+    def get_ready(self) -> None:
+        """Loads the kernels, unless that is done."""
+        if self._kernels or not self._ranks:
+            return
         loaded = self._driver.load(self.compiled.code)
-        self._kernels = [loaded.kernel(symbol) for symbol in self.compiled.symbols]
+        kernels = [loaded.kernel(symbol) for symbol in self.compiled.symbols]
         variable = loaded.variable(STATE)
         if variable is not None and (self.compiled.messages or self.compiled.prints):
             room = _PRINT_BYTES if self.compiled.prints else 0
             self._state = State(self._driver.allocate, room)
             self._driver.write(variable, struct.pack("<Q", self._state.address))
+        if self.compiled.messages:
+            self._device.speaking.add(self)
+        self._kernels = kernels
+        if self._driver.native_launch() is not None:
+            self.plan.fill(list(map(int, kernels)))
 
     def launch(self, number: int, values: Sequence[Any]) -> None:
-        if not self._kernels:
-            self._load()
+        self.get_ready()
         rank = self._ranks[number]
         count = 1
         for low, high in zip(values[:rank], values[rank : 2 * rank]):
             count *= max(int(high) - int(low), 0)
         if count == 0:
             return
-        threads = min(-(-count // 32) * 32, BLOCK) if count > 1 else 1
-        blocks = min(-(-count // threads), self._driver.multiprocessors * _WAVES)
-        if self.compiled.messages:
-            self._unchecked.add(self)
+        blocks, threads = self._device.shape().of(count)
+        self.plan.launched = True
         self._driver.launch(self._kernels[number], blocks, threads, _filled(self.compiled.frames[number], values))
 
     def check(self) -> None:
         """The error of a check that failed; waits for everything launched before."""
-        self._unchecked.discard(self)
-        if self._state is None or not self.compiled.messages:
+        if self._state is None or not self.plan.launched:
             return
+        self.plan.launched = False
         if failure := self._state.take_failure():
             number, words = failure
             raise failed(self.compiled.messages[number], words)
 
     def finish(self) -> None:
+        if self._state is None:
+            return
         self._driver.synchronise()
         try:
-            self.check()
+            if self.compiled.messages:
+                self.check()
         finally:
             self._print()
 

@@ -23,7 +23,7 @@ DISPATCH: dict[str, Handler] = {}
 
 def write_region(writer: Writer, block: Block) -> list[str] | None:
     """Writes a region's operations. Gives the names that it yields, or None where it ends by leaving."""
-    dispatch = DISPATCH
+    dispatch = writer.handlers or DISPATCH
     for op in block.ops:
         handler = dispatch.get(op.kind)
         if handler is not None:

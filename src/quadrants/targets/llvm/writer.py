@@ -6,7 +6,7 @@ reserved as soon as something asks for it, and the body, where operations appear
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from quadrants.errors import QuadrantsInternalError
 from quadrants.ir.nodes import Op, Value
@@ -124,7 +124,8 @@ _UNKNOWN = AliasScope("")
 
 
 class Writer:
-    """Writes one LLVM function. Subclasses say how parameters are reached and how the function is left."""
+    """Writes one LLVM function. Subclasses say how parameters are reached and how the function is left. `handlers`: what
+    writes each kind of operation, where that is not what all functions have."""
 
     def __init__(self, unit: Unit, may_alias: bool) -> None:
         self.unit = unit
@@ -138,6 +139,7 @@ class Writer:
         self.label = "%entry"
         self.plain_updates: frozenset[Value] = frozenset()
         self.atomic_needed = True
+        self.handlers: dict[str, Callable[[Writer, Op], None]] = {}
         record = unit.program.record
         self.masks = Masks(self) if record.vector_bits and not record.mask_registers else None
         self._count = 0

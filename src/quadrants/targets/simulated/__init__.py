@@ -63,6 +63,9 @@ class _Device:
     def prepare(self, module: Module, tasks: Sequence[Task], options: knobs.Options) -> _Tasks:
         return _Tasks(module, tasks, options.debug)
 
+    def host_code(self, module: Module, tasks: Sequence[Task], prepared: Any, options: knobs.Options) -> None:
+        """The interpreter runs the host's part, too."""
+
 
 def record() -> CapabilityRecord:
     """What the reference target can do, on a device; or what the device that is played can do."""

@@ -70,6 +70,9 @@ class WebDevice:
     def prepare(self, module: Module, tasks: Sequence[Task], options: knobs.Options) -> Tasks:
         return Tasks(self, module, tasks)
 
+    def host_code(self, module: Module, tasks: Sequence[Task], prepared: Any, options: knobs.Options) -> None:
+        """The interpreter runs the host's part: `wgpu` is Python."""
+
     def look(self) -> None:
         """Prints what was printed, raises what has failed, and wipes what was used of the status."""
         self.launches.submit()

@@ -58,7 +58,10 @@ def processor_in(properties: bytes) -> str:
 class HipDriver:
     """The first GPU of the machine. `library`: HIP's functions, each of which gives a result code."""
 
+    stream = 0
+
     def __init__(self, library: Any = None) -> None:
+        self.is_lost = False
         self._hip = library if library is not None else _library()
         self._here()
         properties = ctypes.create_string_buffer(_PROPERTIES_BYTES)
@@ -125,6 +128,13 @@ class HipDriver:
         pointers = (ctypes.c_void_p * 1)(ctypes.addressof(frame))
         sizes = [ctypes.c_uint(number) for number in (blocks, 1, 1, threads, 1, 1, 0)]
         self._call("hipModuleLaunchKernel", kernel, *sizes, None, pointers, None)
+
+    def native_launch(self) -> None:
+        """Kernels are launched from Python."""
+
+    def error_of(self, code: int) -> Exception:
+        """What is said to a result code."""
+        return QuadrantsRuntimeError(f"the GPU's driver gives {code}")
 
     def synchronise(self) -> None:
         self._here()

@@ -14,6 +14,8 @@ from typing import Any
 from quadrants.errors import QuadrantsRuntimeError
 from quadrants.targets.llvm.cuda.device import device_of
 from quadrants.targets.llvm.device_driver import DriverMemory, DriverModule
+from quadrants.targets.llvm.device_host import NativeLaunch
+from quadrants.targets.llvm.emit_host import STREAM
 
 __all__ = ["NvidiaDriver", "missing"]
 
@@ -40,6 +42,51 @@ def _bindings() -> Any:
     return driver
 
 
+_LAUNCH = """
+@qd_driver_context = external global ptr
+declare i32 @cuCtxSetCurrent(ptr)
+declare i32 @cuLaunchKernel(ptr, i32, i32, i32, i32, i32, i32, i32, ptr, ptr, ptr)
+declare void @qd_device_failed(i32)
+define internal i32 @qd_launch(ptr %kernel, i32 %blocks, i32 %threads, ptr %frame, i64 %bytes) nounwind {
+entry:
+  %pointers = alloca ptr, align 8
+  store ptr %frame, ptr %pointers, align 8
+  %context = load ptr, ptr @qd_driver_context, align 8
+  %stream = load ptr, ptr @qd_device_stream, align 8
+  %here = call i32 @cuCtxSetCurrent(ptr %context)
+  %there = icmp eq i32 %here, 0
+  br i1 %there, label %launch, label %check
+launch:
+  %told = call i32 @cuLaunchKernel(ptr %kernel, i32 %blocks, i32 1, i32 1, i32 %threads, i32 1, i32 1, i32 0, ptr %stream, ptr %pointers, ptr null)
+  br label %check
+check:
+  %code = phi i32 [ %here, %entry ], [ %told, %launch ]
+  %good = icmp eq i32 %code, 0
+  br i1 %good, label %done, label %bad
+bad:
+  call void @qd_device_failed(i32 %code)
+  br label %done
+done:
+  %r = phi i32 [ 0, %check ], [ -2, %bad ]
+  ret i32 %r
+}
+"""
+_CALLED = ("cuCtxSetCurrent", "cuLaunchKernel")
+
+
+def _addresses(bindings: Any) -> dict[str, int]:
+    """Where the functions of the driver are that machine code calls; a module that is played has them at hand."""
+    found: dict[str, int] | None = getattr(bindings, "addresses", None)
+    if found is not None:
+        return found
+    library = ctypes.CDLL("libcuda.so.1")
+    return {name: ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0 for name in _CALLED}
+
+
+_STICKY = (700, 702, 709, 710, 714, 715, 716, 717, 718, 719)
+"""Codes after which a context gives nothing but errors: illegal addresses and instructions, time-outs, failed launches."""
+
+
 class NvidiaDriver:
     """The first GPU of the machine, in its primary context, which torch and CuPy share.
 
@@ -59,7 +106,23 @@ class NvidiaDriver:
 
         self.sm = 10 * attribute("COMPUTE_CAPABILITY_MAJOR") + attribute("COMPUTE_CAPABILITY_MINOR")
         self.multiprocessors = attribute("MULTIPROCESSOR_COUNT")
+        self._words = (ctypes.c_uint64 * 2)(int(self._context), 0)
+        self._native: NativeLaunch | None = None
+        self.is_lost = False
         self.device = device_of(self, self.sm)
+
+    def native_launch(self) -> NativeLaunch:
+        """How machine code launches kernels; it finds the context and the stream in words of ours."""
+        if self._native is None:
+            at = ctypes.addressof(self._words)
+            words = {"qd_driver_context": at, STREAM: at + 8}
+            self._native = NativeLaunch(_LAUNCH, {**words, **_addresses(self._cuda)})
+        return self._native
+
+    @property
+    def stream(self) -> int:
+        """The stream that is launched to; 0 is the default one."""
+        return self._words[1]
 
     def _here(self) -> None:
         """The context is each thread's own affair."""
@@ -69,12 +132,23 @@ class NvidiaDriver:
         """What a function of the driver gives behind its result code; MemoryError, QuadrantsRuntimeError."""
         code, *results = function(*arguments)
         if int(code) != 0:
-            _, text = self._cuda.cuGetErrorString(code)
-            name = getattr(function, "__name__", "a call")
-            if int(code) == 2:
-                raise MemoryError(f"the GPU has no memory left ({name})")
-            raise QuadrantsRuntimeError(f"the GPU's driver says in {name}: {bytes(text or b'').decode()} ({int(code)})")
+            raise self._error(code, getattr(function, "__name__", "a call"))
         return results[0] if len(results) == 1 else tuple(results)
+
+    def _error(self, code: Any, name: str) -> Exception:
+        if int(code) == 2:
+            return MemoryError(f"the GPU has no memory left ({name})")
+        _, text = self._cuda.cuGetErrorString(code)
+        told = f"the GPU's driver says in {name}: {bytes(text or b'').decode()} ({int(code)})"
+        if int(code) in _STICKY:
+            self.is_lost = True
+            told += "\n  the GPU takes nothing more from this process, which has to be started anew"
+            told += "; qd.init(debug=True) finds indices out of range before they do harm"
+        return QuadrantsRuntimeError(told)
+
+    def error_of(self, code: int) -> Exception:
+        """What a launch by machine code gave."""
+        return self._error(self._cuda.CUresult(code), "cuLaunchKernel")
 
     def allocate(self, size: int) -> DriverMemory:
         self._here()
@@ -100,8 +174,9 @@ class NvidiaDriver:
         return bytes(data)
 
     def release(self, address: int) -> None:
-        self._here()
-        self._call(self._cuda.cuMemFree, address)
+        """Finalisers call this: what went wrong before is told to whoever waits next."""
+        self._cuda.cuCtxSetCurrent(self._context)
+        self._cuda.cuMemFree(address)
 
     def launch(self, kernel: Any, blocks: int, threads: int, parameters: bytes) -> None:
         """The driver copies the parameters before it returns."""

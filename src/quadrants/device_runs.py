@@ -1,0 +1,90 @@
+"""Programs whose host's part is machine code that launches tasks on a device: runs that Python prepares.
+
+Such a run brings the arrays to the device, fills in the frame with where they are there, and lets the launcher know those
+that stay there: later calls with them are launched by machine code alone (`lang/bindings.py`).
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Any
+
+from quadrants.blocks import busy
+from quadrants.errors import QuadrantsAssertionError
+from quadrants.frontend import protocol
+from quadrants.frontend.arguments import Argument, as_numpy
+from quadrants.frontend.guards import LiveNumber
+from quadrants.ir.types import ArrayType
+from quadrants.runtime import launch
+from quadrants.targets.device.failures import noted
+from quadrants.targets.device.interface import DeviceArray, HostCode
+from quadrants.targets.device.placing import Placement
+
+if TYPE_CHECKING:
+    from quadrants.program import Program
+
+__all__ = ["DeviceRuns"]
+
+
+class DeviceRuns:
+    """How one program runs on a device."""
+
+    def __init__(self, program: Program, code: HostCode) -> None:
+        self.code = code
+        self._program = program
+        frame = program.frame
+        first = len(frame.parameters) - len(program.captured)
+        self._captured = [
+            (frame.parameters[k], frame.parameter_types[k], source)
+            for k, source in enumerate(program.captured, first)
+            if not isinstance(source, LiveNumber)
+        ]
+
+    def run(self, values: list[tuple[Argument, Any]]) -> Any:
+        """Runs the program on (leaf, Python object) pairs; gives the kernel's result."""
+        program = self._program
+        frame = program.filled(values)
+        arrays: list[tuple[int, Any, bool]] = []
+        types: list[ArrayType] = []
+        for k, ((_, value), type_) in enumerate(zip(values, program.frame.parameter_types)):
+            if type(type_) is ArrayType:
+                arrays.append((program.frame.parameters[k], value, ("argument", k) in program.written))
+                types.append(type_)
+        for offset, type_, source in self._captured:
+            assert type(type_) is ArrayType
+            arrays.append((offset, source, ("array", id(source)) in program.written))
+            types.append(type_)
+        with busy():
+            placement = Placement(self.code.device, [(as_numpy(value), t) for (_, value, _), t in zip(arrays, types)])
+            for (offset, _, _), placed in zip(arrays, placement.placed):
+                words = _descriptor(placed)
+                frame[offset : offset + len(words)] = words
+            try:
+                self._launch(frame)
+            finally:
+                placement.take_back([k for k, (_, _, written) in enumerate(arrays) if written])
+            for k, (_, value, _) in enumerate(arrays):
+                block = placement.block(k)
+                if block is not None and protocol.is_storage(value):
+                    block.admit(value, _descriptor(placement.placed[k]))
+        return program.unpack(frame)
+
+    def _launch(self, frame: bytearray) -> None:
+        self.code.tasks.get_ready()
+        status = launch.call(self._program.binding_for_calls(), frame)
+        if status:
+            raise self.error()
+        try:
+            self.code.tasks.finish()
+        except QuadrantsAssertionError as error:
+            raise self._program.failed_check(error) from None
+
+    def error(self) -> BaseException:
+        """What the entry has noted."""
+        error = noted()
+        return self._program.failed_check(error) if isinstance(error, QuadrantsAssertionError) else error
+
+
+def _descriptor(array: DeviceArray) -> bytes:
+    words = (array.memory.address + array.offset, *array.shape, *array.strides)
+    return struct.pack(f"<Q{len(words) - 1}q", *words)

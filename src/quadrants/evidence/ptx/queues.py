@@ -1,0 +1,103 @@
+"""The streams of a GPU that is played. Nothing runs before something waits for it, and what may run in any order runs in
+the one that is least likely: whoever forgets to wait, or to order, finds out."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+__all__ = ["Event", "Queues"]
+
+DEFAULT = 0
+"""The handle of the default stream: it and streams that are not `free` wait for one another."""
+
+
+class Event:
+    """A place in a stream: done once what stood in front of it has run. One that was never recorded is done."""
+
+    def __init__(self) -> None:
+        self.stream = DEFAULT
+        self.number = -1
+
+
+class _Item:
+    __slots__ = ("number", "work")
+
+    def __init__(self, number: int, work: Callable[[], None]) -> None:
+        self.number, self.work = number, work
+
+
+class Queues:
+    """What was asked for and has not run, by stream. `free`: the streams that do not wait for the default one."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[int, deque[_Item]] = {DEFAULT: deque()}
+        self._free: set[int] = set()
+        self._count = 0
+
+    def open(self, is_free: bool) -> int:
+        """A new stream."""
+        self._count += 1
+        handle = 0x5000 + 16 * self._count
+        self._waiting[handle] = deque()
+        if is_free:
+            self._free.add(handle)
+        return handle
+
+    def close(self, stream: int) -> None:
+        """The stream is done with; what waits in it runs first."""
+        self.wait_for(stream)
+        del self._waiting[stream]
+        self._free.discard(stream)
+
+    def has(self, stream: int) -> bool:
+        """Whether there is a stream of that handle."""
+        return stream in self._waiting
+
+    def add(self, stream: int, work: Callable[[], None]) -> None:
+        """Work to be done behind all that is in the stream."""
+        self._count += 1
+        self._waiting[stream].append(_Item(self._count, work))
+
+    def record(self, event: Event, stream: int) -> None:
+        """The event is done when what is in the stream has run."""
+        self._count += 1
+        event.stream, event.number = stream, self._count
+
+    def hold(self, stream: int, event: Event) -> None:
+        """What is added to a stream from now on runs behind an event, as it is recorded now."""
+        other, number = event.stream, event.number
+        if self.has(other):
+            self.add(stream, lambda: self._run(other, number))
+
+    def wait_for(self, stream: int) -> None:
+        """Runs what waits in a stream, and what it waits for; for the default one also what waits for it."""
+        self._run(stream, self._count)
+        if stream == DEFAULT:
+            for other in self._bound():
+                self._run(other, self._count)
+
+    def wait_for_event(self, event: Event) -> None:
+        """Runs what stands in front of an event."""
+        if self.has(event.stream):
+            self._run(event.stream, event.number)
+
+    def wait_for_all(self) -> None:
+        """Runs everything: the newest streams first."""
+        for stream in reversed(tuple(self._waiting)):
+            self._run(stream, self._count)
+
+    def _bound(self) -> list[int]:
+        return [other for other in self._waiting if other != DEFAULT and other not in self._free]
+
+    def _run(self, stream: int, until: int) -> None:
+        """Runs a stream's items up to a number, each behind those of other streams that it waits for."""
+        waiting = self._waiting.get(stream)
+        while waiting and waiting[0].number <= until:
+            item = waiting.popleft()
+            if stream == DEFAULT:
+                for other in reversed(self._bound()):
+                    self._run(other, item.number)
+            elif stream not in self._free:
+                self._run(DEFAULT, item.number)
+            item.work()

@@ -1,0 +1,159 @@
+"""The host's part of kernels for GPUs as machine code, and the services that it calls back for (targets/llvm/emit_host.py)."""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from quadrants.ir.nodes import Module
+from quadrants.records import Record
+from quadrants.targets.device.failures import note
+from quadrants.targets.device.tasks import Task
+from quadrants.targets.frame import Frame
+from quadrants.targets.llvm import optimise
+from quadrants.targets.llvm.elf import undefined_symbols
+from quadrants.targets.llvm.emit_host import LaunchShape, emit_host
+
+__all__ = ["NativeLaunch", "Plan", "Services", "compiled"]
+
+
+class Addressed(Protocol):
+    """Memory of the device."""
+
+    address: int
+    size: int
+
+
+class NativeLaunch(Record):
+    """How machine code launches a kernel: LLVM text that defines `qd_launch` (emit_host.py), and the addresses of what that
+    calls beside `void qd_device_failed(i32 code)`, after which it gives back `NOTED`."""
+
+    text: str
+    symbols: dict[str, int]
+
+
+class Plan:
+    """What the host's part of one kernel reads and writes (emit_host.py): whether it launched, the memory of temporary arrays,
+    and the driver's kernels."""
+
+    def __init__(self, arrays: int, tasks: int) -> None:
+        self._words = (ctypes.c_uint64 * (2 + 2 * arrays + tasks))()
+        self._first = 2 + 2 * arrays
+        self._memory: dict[int, list[Addressed | None]] = {}
+
+    @property
+    def address(self) -> int:
+        return ctypes.addressof(self._words)
+
+    @property
+    def launched(self) -> bool:
+        """Whether the kernel was launched since this was last made False."""
+        return bool(self._words[0])
+
+    @launched.setter
+    def launched(self, value: bool) -> None:
+        self._words[0] = value
+
+    def fill(self, kernels: Sequence[int]) -> None:
+        """Notes the driver's kernels."""
+        self._words[self._first :] = list(kernels)
+
+    def provide(self, stream: int, number: int, size: int, allocate: Callable[[int], Addressed]) -> int:
+        """Memory for a temporary array of the runs in a stream; gives its address. MemoryError."""
+        if stream != self._words[1]:
+            self._words[1] = stream
+            for k, memory in enumerate(self._of(stream)):
+                self._note(k, memory)
+        held = self._of(stream)
+        if size > self._words[3 + 2 * number]:
+            self._note(number, None)
+            held[number] = None
+            held[number] = memory = allocate(size)
+            self._note(number, memory)
+        return self._words[2 + 2 * number]
+
+    def _of(self, stream: int) -> list[Addressed | None]:
+        return self._memory.setdefault(stream, [None] * (self._first // 2 - 1))
+
+    def _note(self, number: int, memory: Addressed | None) -> None:
+        self._words[2 + 2 * number] = 0 if memory is None else memory.address
+        self._words[3 + 2 * number] = 0 if memory is None else memory.size
+
+    def drop(self) -> None:
+        """Gives the memory back; nothing that was launched with it may be running any more."""
+        self._memory.clear()
+        for k in range(self._first // 2 - 1):
+            self._note(k, None)
+
+
+class Caller(Protocol):
+    """The device that machine code calls back."""
+
+    def provide(self, plan: Plan, number: int, size: int) -> int: ...
+
+    def read(self, address: int, size: int) -> bytes: ...
+
+    def error_of(self, code: int) -> Exception: ...
+
+
+class Services:
+    """The functions that machine code calls, for one device. What they raise is noted."""
+
+    def __init__(self, device: Caller) -> None:
+        self._device = device
+        self.plans: weakref.WeakValueDictionary[int, Plan] = weakref.WeakValueDictionary()
+        """The plans of the kernels, by their addresses."""
+        self._kept: list[Any] = []
+        self.symbols = {
+            "qd_device_read": self._exported(
+                self._read, ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64
+            ),
+            "qd_device_allocate": self._exported(self._allocate, ctypes.c_int64, *[ctypes.c_int64] * 3),
+            "qd_device_failed": self._exported(self._failed, None, ctypes.c_int32),
+        }
+
+    def _exported(self, function: Callable[..., Any], *types: Any) -> int:
+        made = ctypes.CFUNCTYPE(*types)(function)
+        self._kept.append(made)
+        address = ctypes.cast(made, ctypes.c_void_p).value
+        assert address is not None
+        return address
+
+    def _read(self, to: int, address: int, size: int) -> int:
+        try:
+            data = self._device.read(address, size)
+        except BaseException as error:  # an interrupt, too: it is raised when the machine code is left
+            return note(error)
+        ctypes.memmove(to, data, size)
+        return 0
+
+    def _allocate(self, plan: int, number: int, size: int) -> int:
+        try:
+            return self._device.provide(self.plans[plan], number, size)
+        except BaseException as error:  # as above
+            note(error)
+            return 0
+
+    def _failed(self, code: int) -> None:
+        note(self._device.error_of(code))
+
+
+def compiled(
+    module: Module,
+    launched: Sequence[tuple[Task, Frame]],
+    launch: NativeLaunch,
+    shape: LaunchShape,
+    speaks: bool,
+    level: int,
+    verify: bool,
+) -> tuple[tuple[tuple[str, bytes], ...], str, tuple[str, ...]]:
+    """The host's part of a kernel: objects, entry, externals."""
+    from quadrants.targets.llvm.x64 import target as x64
+
+    machine = x64.host_machine()
+    header = optimise.header(machine)
+    made = emit_host(module, launched, x64.record(), header, launch.text, shape, speaks)
+    content = optimise.compile_text(made.text, machine, min(level, 1), verify)
+    return ((made.entry, content),), made.entry, tuple(sorted(undefined_symbols(content)))

@@ -1,0 +1,256 @@
+"""The host's part of a kernel as machine code: `i32 entry(ptr frame)`, which fills in tasks' frames and launches them.
+
+Arrays in the kernel's frame are descriptors of the device's memory. What the code calls:
+
+`i32 qd_launch(ptr kernel, i32 blocks, i32 threads, ptr frame, i64 bytes)`
+    Launches a kernel of the driver's on a task's frame, which is its to change afterwards: the driver's `launch_text`.
+`i32 qd_device_read(ptr to, i64 address, i64 bytes)`
+    Waits for what was launched, and copies bytes from the device.
+`i64 qd_device_allocate(ptr plan, i64 number, i64 bytes)`
+    Memory for a temporary array of the kernel, which the plan has from then on; 0 where there is none: it is noted why.
+`qd_device_plan`
+    { i64 whether anything was launched since the host last asked for failed checks; ptr the stream that the memory is
+    for; { ptr memory; i64 bytes } of each temporary array; ptr kernels… }
+`qd_device_stream`
+    The stream that is launched to.
+
+Launches of one stream follow one another, so the next run of a kernel may use the memory of the one before.
+
+The entry gives 0, or the first code other than 0 that it was given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from quadrants.digest import blake2b
+from quadrants.ir.nodes import Module, Op, Value, walk
+from quadrants.ir.types import ArrayType
+from quadrants.records import Record
+from quadrants.targets.capability import CapabilityRecord
+from quadrants.targets.device.failures import NOTED
+from quadrants.targets.device.tasks import Task
+from quadrants.targets.frame import Frame, descriptor_bytes, frame_layout
+from quadrants.targets.llvm.arrays import ArrayAccess, from_memory, store_word, to_memory
+from quadrants.targets.llvm.emit_control import DISPATCH, Handler, write_region
+from quadrants.targets.llvm.emit_control import HANDLERS as CONTROL
+from quadrants.targets.llvm.emit_functions import EntryWriter
+from quadrants.targets.llvm.scalars import memory_type
+from quadrants.targets.llvm.writer import Program, Unit, Writer, scalar
+
+__all__ = ["PLAN", "STREAM", "HostText", "LaunchShape", "emit_host", "temporaries"]
+
+PLAN, STREAM = "qd_device_plan", "qd_device_stream"
+_MEMORY = 16
+"""Where a plan has the memory of temporary arrays."""
+
+
+def temporaries(module: Module) -> list[Op]:
+    """The operations of the host's part that make temporary arrays, in the order of a plan."""
+    return [op for op in walk(module.kernel.body) if op.kind == "temporary"]
+
+
+class HostText(Record):
+    """The LLVM text of a host's part, and the symbol of its entry."""
+
+    text: str
+    entry: str
+
+
+class LaunchShape(Record):
+    """The threads of a launch of so many iterations: blocks of `threads` at most, of a multiple of `multiple` where there is
+    more than one iteration, and `blocks` of them at most."""
+
+    threads: int
+    multiple: int
+    blocks: int
+
+    def of(self, count: int) -> tuple[int, int]:
+        """Blocks, and threads of each."""
+        threads = min(-(-count // self.multiple) * self.multiple, self.threads) if count > 1 else 1
+        return min(-(-count // threads), self.blocks), threads
+
+
+class _HostWriter(EntryWriter):
+    """Writes the entry."""
+
+    def __init__(
+        self, unit: Unit, module: Module, launched: Sequence[tuple[Task, Frame]], shape: LaunchShape, speaks: bool
+    ) -> None:
+        super().__init__(unit, module.kernel, frame_layout(module.kernel))
+        loops = [op for op in walk(module.kernel.body) if op.attribute("parallel")]
+        self.launched = {loop: (k, *pair) for k, (loop, pair) in enumerate(zip(loops, launched))}
+        self.shape = shape
+        self.speaks = speaks
+        self.handlers = {**DISPATCH, **_HANDLERS}
+        self.temporaries = {op: k for k, op in enumerate(temporaries(module))}
+        self._kernels = self.plan(_MEMORY + 16 * len(self.temporaries))
+
+    def plan(self, offset: int) -> str:
+        """The address of a byte of the plan."""
+        return self.early(f"getelementptr inbounds i8, ptr @{PLAN}, i64 {offset}")
+
+    def give_back_unless_zero(self, code: str) -> None:
+        """Leaves the entry with a code other than 0."""
+        good, bad = self.new_label(), self.new_label()
+        self.branch(self.assign(f"icmp eq i32 {code}, 0"), good, bad, likely=True)
+        self.begin(bad)
+        self.line(f"ret i32 {code}")
+        self.begin(good)
+
+    def kernel_of(self, number: int) -> str:
+        """The driver's kernel of a task."""
+        place = self.assign(f"getelementptr inbounds ptr, ptr {self._kernels}, i64 {number}")
+        return self.assign(f"load ptr, ptr {place}, align 8")
+
+
+def emit_host(
+    module: Module,
+    launched: Sequence[tuple[Task, Frame]],
+    record: CapabilityRecord,
+    header: str,
+    launch_text: str,
+    shape: LaunchShape,
+    speaks: bool,
+) -> HostText:
+    """Emits what `offload` left to the host. `launched`: the tasks with their frames, in the order of their loops; `record`,
+    `header`: the host's; `speaks`: whether a task may fail a check."""
+    program = Program(record, define_attributes="nounwind")
+    program.may_alias.add(module.kernel.name)  # the host reaches no element
+    unit = Unit(program)
+    unit.defined.update(["qd_launch", PLAN, STREAM])
+    writer = _HostWriter(unit, module, launched, shape, speaks)
+    values = write_region(writer, module.kernel.body)
+    if values is not None:
+        writer.leave(values, [])
+    size = max(writer.frame.size, 8)
+    start = f"define i32 @qd$entry(ptr nonnull noundef align 8 dereferenceable({size}) %frame) nounwind"
+    writer.finish(start)
+    words = f"@{PLAN} = external global i8, align 8\n@{STREAM} = external global ptr, align 8\n"
+    text = f"{header}{words}{launch_text}{unit.text()}"
+    entry = f"host_{blake2b(text.encode(), digest_size=12).hexdigest()}"
+    return HostText(text.replace("qd$entry", entry), entry)
+
+
+def _for(writer: Writer, op: Op) -> None:
+    assert isinstance(writer, _HostWriter)
+    if not op.attribute("parallel"):
+        CONTROL["for"](writer, op)
+        return
+    number, task, frame = writer.launched[op]
+    rank = op.attributes["rank"]
+    count = ""
+    for low, high in zip(op.operands[:rank], op.operands[rank : 2 * rank]):
+        low_name, high_name = writer.name(low), writer.name(high)
+        extent = high_name if low_name == "0" else writer.assign(f"sub nsw i64 {high_name}, {low_name}")
+        size = writer.call("i64", "llvm.smax.i64", f"i64 {extent}, i64 0", "i64, i64")
+        count = writer.assign(f"mul nsw i64 {count}, {size}") if count else size
+    wanted, after = writer.new_label(), writer.new_label()
+    writer.branch(writer.assign(f"icmp sgt i64 {count}, 0"), wanted, after)
+    writer.begin(wanted)
+    filled = _filled(writer, task, frame)
+    blocks, threads = _shape(writer, count)
+    arguments = f"ptr {writer.kernel_of(number)}, i32 {blocks}, i32 {threads}, ptr {filled}, i64 {max(frame.size, 8)}"
+    if writer.speaks:
+        writer.line(f"store i64 1, ptr @{PLAN}, align 8")
+    code = writer.call("i32", "qd_launch", arguments, "ptr, i32, i32, ptr, i64")
+    writer.give_back_unless_zero(code)
+    writer.jump(after)
+    writer.begin(after)
+
+
+def _shape(writer: _HostWriter, count: str) -> tuple[str, str]:
+    """`LaunchShape.of`, written out."""
+    shape = writer.shape
+    assert shape.multiple & (shape.multiple - 1) == 0
+    wide = writer.assign(f"add nuw nsw i64 {count}, {shape.multiple - 1}")
+    whole = writer.assign(f"and i64 {wide}, {-shape.multiple}")
+    most = writer.call("i64", "llvm.smin.i64", f"i64 {whole}, i64 {shape.threads}", "i64, i64")
+    single = writer.assign(f"icmp eq i64 {count}, 1")
+    threads = writer.assign(f"select i1 {single}, i64 1, i64 {most}")
+    last = writer.assign(f"add nsw i64 {threads}, -1")
+    blocks = writer.assign(f"udiv i64 {writer.assign(f'add nuw nsw i64 {count}, {last}')}, {threads}")
+    blocks = writer.call("i64", "llvm.smin.i64", f"i64 {blocks}, i64 {shape.blocks}", "i64, i64")
+    return writer.assign(f"trunc i64 {blocks} to i32"), writer.assign(f"trunc i64 {threads} to i32")
+
+
+def _filled(writer: _HostWriter, task: Task, frame: Frame) -> str:
+    """A task's frame on the entry's stack."""
+    place = writer.stack(f"[{max(frame.size, 8)} x i8]", 8)
+    for value, type_, offset in zip(task.operands, frame.parameter_types, frame.parameters):
+        at = place if offset == 0 else writer.assign(f"getelementptr inbounds i8, ptr {place}, i64 {offset}")
+        if type(type_) is ArrayType:
+            arguments = f"ptr align 8 {at}, ptr align 8 {writer.array(value).pointer}, i64 {descriptor_bytes(type_)}"
+            writer.call("void", "llvm.memcpy.p0.p0.i64", f"{arguments}, i1 false", "ptr, ptr, i64, i1")
+        else:
+            stored = to_memory(writer, scalar(value), writer.name(value))
+            writer.line(f"store {memory_type(scalar(value))} {stored}, ptr {at}, align {scalar(value).bytes}")
+    return place
+
+
+def _load(writer: Writer, op: Op) -> None:
+    """A number that only the device has: the only one of its array."""
+    assert isinstance(writer, _HostWriter)
+    type_, memory = scalar(op.results[0]), memory_type(scalar(op.results[0]))
+    slot = writer.words(1)
+    descriptor = writer.array(op.operands[0]).pointer
+    address = writer.assign(f"load i64, ptr {descriptor}, align 8")
+    arguments = f"ptr {slot}, i64 {address}, i64 {type_.bytes}"
+    writer.give_back_unless_zero(writer.call("i32", "qd_device_read", arguments, "ptr, i64, i64"))
+    loaded = writer.assign(f"load {memory}, ptr {slot}, align {type_.bytes}")
+    writer.names[op.results[0]] = from_memory(writer, type_, loaded)
+
+
+def _temporary(writer: Writer, op: Op) -> None:
+    """Law: what follows an array's making is all that reads its descriptor."""
+    assert isinstance(writer, _HostWriter)
+    condition, *sizes = op.operands
+    array, there = op.results
+    type_ = array.type
+    assert isinstance(type_, ArrayType)
+    wanted = writer.name(condition)
+    shape = [_size(writer, size, wanted) for size in sizes]
+    strides = [str(type_.scalar.bytes)]
+    for size in reversed(shape):
+        strides.insert(0, writer.assign(f"mul nsw i64 {size}, {strides[0]}"))
+    least = writer.call("i64", "llvm.smax.i64", f"i64 {strides[0]}, i64 {type_.scalar.bytes}", "i64, i64")
+    total = writer.assign(f"add nsw i64 {least}, {int(op.attribute('padding', 0))}")
+    memory = _memory(writer, writer.temporaries[op], total)
+    block = writer.words(1 + 2 * type_.rank)
+    for word, name in enumerate([memory, *shape, *strides[1:]]):
+        store_word(writer, block, word, name)
+    access = ArrayAccess(writer, type_, block, writer.alias_scope())
+    access.know_sizes(shape)
+    writer.arrays[array] = access
+    writer.names[there] = wanted
+
+
+def _memory(writer: _HostWriter, number: int, size: str) -> str:
+    """The memory that the plan has for a temporary array, or more if that is too little, or another stream's."""
+    at_memory, at_size = writer.plan(_MEMORY + 16 * number), writer.plan(_MEMORY + 16 * number + 8)
+    held = writer.assign(f"load i64, ptr {at_memory}, align 8")
+    enough = writer.assign(f"icmp sle i64 {size}, {writer.assign(f'load i64, ptr {at_size}, align 8')}")
+    stream = writer.assign(f"load ptr, ptr @{STREAM}, align 8")
+    same = writer.assign(f"icmp eq ptr {stream}, {writer.assign(f'load ptr, ptr {writer.plan(8)}, align 8')}")
+    start, asking, after = writer.label, writer.new_label(), writer.new_label()
+    writer.branch(writer.assign(f"and i1 {enough}, {same}"), after, asking, likely=True)
+    writer.begin(asking)
+    made = writer.call("i64", "qd_device_allocate", f"ptr @{PLAN}, i64 {number}, i64 {size}", "ptr, i64, i64")
+    lacking = writer.assign(f"icmp eq i64 {made}, 0")
+    writer.give_back_unless_zero(writer.assign(f"select i1 {lacking}, i32 {NOTED}, i32 0"))
+    asked = writer.label
+    writer.jump(after)
+    writer.begin(after)
+    return writer.phi("i64", [(held, start), (made, asked)])
+
+
+def _size(writer: Writer, size: Value, wanted: str) -> str:
+    least = writer.call("i64", "llvm.smax.i64", f"i64 {writer.name(size)}, i64 0", "i64, i64")
+    return least if wanted == "true" else writer.assign(f"select i1 {wanted}, i64 {least}, i64 0")
+
+
+def _release(writer: Writer, op: Op) -> None:
+    """The next run uses the memory."""
+
+
+_HANDLERS: dict[str, Handler] = {"for": _for, "load": _load, "temporary": _temporary, "release": _release}
