@@ -74,6 +74,7 @@ def split(text: str, threads: int, subgroup: int) -> Module:
         verify(module)
     grids = [op for op in walk(module.kernel.body) if op.kind == "for" and threads_loop_of(op) is not None]
     assert len(grids) == 2 and not any(op.results for op in walk(module.kernel.body) if op.attribute("parallel"))
+    assert not any(op.attribute("serial") for op in walk(module.kernel.body)), "the last block does what follows"
     return parse_module(print_module(module))
 
 

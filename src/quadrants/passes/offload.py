@@ -3,7 +3,8 @@
 The host keeps constants, sizes, arithmetic on numbers that it knows, and the control flow around parallel loops. All else
 that stands between parallel loops, above all accesses to memory, becomes parallel loops of one iteration (`serial`). What such a
 stretch computes for later lies in temporary arrays of the device: other loops read it there, and the host only where its
-control flow, a size or a result asks for it.
+control flow, a size or a result asks for it. Behind a loop of a single block of threads (`single`), which combines what others have,
+its first thread does such a stretch: that saves a launch.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ class _Offloader:
     def _keep(self, done: Block, op: Op) -> None:
         """An operation that stays with the host."""
         if op.attribute("parallel"):
-            self._use_places(op)
+            self._use_places(op.regions[0], op.location)
         if op.kind not in ("dim", "release"):
             op.operands = tuple([self._fetched(done, value, op.location) for value in op.operands])
         for region in op.regions if not op.attribute("parallel") else ():
@@ -120,8 +121,10 @@ class _Offloader:
         self.stretches += 1
         location = pending[0].location
         builder = Builder(done, location)
+        before = _single_block(done)
+        if before is not None:
+            done.ops.remove(before)
         body = Block()
-        body.add_argument(i64)
         inner = Builder(body, location)
         always = builder.constant(True, u1)
         inside = {inner_op for op in pending for inner_op in _with_inner(op)}
@@ -137,21 +140,24 @@ class _Offloader:
                 places[value] = made.results[0]
                 inner.op("store", value, places[value])
         inner.op("yield")
-        attributes = {"lanes": 1, "lanes_reason": "it runs in order", "cost": 1}
-        loop = builder.op(
-            "for", builder.index(0), builder.index(1), regions=(body,), rank=1, parallel=True, serial=True, **attributes
-        )
-        self._use_places(loop)
+        self._use_places(body, location)
+        if before is not None:
+            _append(before, body)
+            done.ops.append(before)
+        else:
+            body.add_argument(i64)
+            zero, one = builder.index(0), builder.index(1)
+            attributes = {"lanes": 1, "lanes_reason": "it runs in order", "cost": 1}
+            builder.op("for", zero, one, regions=(body,), rank=1, parallel=True, serial=True, **attributes)
         self.places.update(places)
 
     def _is_used_outside(self, value: Value, inside: set[Op]) -> bool:
         return any(user not in inside for user, _ in self.nest.users.get(value, ()))
 
-    def _use_places(self, loop: Op) -> None:
-        """Numbers that only the device has are read at the start of the loop's region."""
-        region = loop.regions[0]
+    def _use_places(self, region: Block, location: Location | None) -> None:
+        """Numbers that only the device has are read at the start of a region that the device runs."""
         front = Block()
-        builder = Builder(front, loop.location)
+        builder = Builder(front, location)
         loaded: dict[Value, Value] = {}
         for op in walk(region):
             if any(operand in self.places for operand in op.operands):
@@ -160,6 +166,29 @@ class _Offloader:
                         loaded[operand] = builder.load(self.places[operand])
                 op.operands = tuple([loaded.get(operand, operand) for operand in op.operands])
         region.ops = front.ops + region.ops
+
+
+def _single_block(done: Block) -> Op | None:
+    """The loop of a single block of threads that the host launches last, with nothing behind it but what may as well stand in
+    front of it."""
+    for op in reversed(done.ops):
+        if op.attribute("single"):
+            return op
+        if op.regions or not (is_pure(op.kind) or op.kind in ("temporary", "constant", "dim")):
+            return None
+    return None
+
+
+def _append(loop: Op, body: Block) -> None:
+    """The first thread of a single block does what is in a region, when it has done its part."""
+    threads = next(op for op in loop.regions[0].ops if "threads" in op.attributes).regions[0]
+    end = threads.ops.pop()
+    builder = Builder(threads, loop.location)
+    first = builder.eq(threads.arguments[0], builder.index(0))
+    otherwise = Block()
+    Builder(otherwise, loop.location).op("yield")
+    builder.op("if", first, regions=(body, otherwise), types=())
+    threads.ops.append(end)
 
 
 def _with_inner(op: Op) -> list[Op]:

@@ -165,7 +165,7 @@ class _Reduction:
         trips = inside.floordiv(left, inside.index(size))
         found = inside.op("for", inside.index(0), trips, *self._starts(inside), regions=(body,), rank=1).results
         self._keep(grid, found, totals, [])
-        grid.close(cost=self.threads)
+        grid.close(cost=self.threads, single=True)
 
     def _finish(self, total: Value, totals: list[Value]) -> None:
         """The results: what the loop began with, combined with what all iterations gave."""
