@@ -91,7 +91,7 @@ if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).parent / "support")  # not this folder: it has names of ours
     try:
         ready = prepare(Path(sys.argv[1]), *sys.argv[2:5])
-    except Exception as problem:
+    except Exception as problem:  # whatever a peer raises is its answer
         traceback.print_exc()
         reply(ok=False, why=f"{type(problem).__name__}: {problem}"[:300])
         sys.exit(1)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from quadrants import algorithms as algorithms
 from quadrants import lang
 from quadrants import library as library
-from quadrants.lang import *  # noqa: F403
+from quadrants.lang import *  # noqa: F403 - the public names are these
 from quadrants.lang.init import config as _config
 from quadrants.library import public as _public
-from quadrants.library.public import *  # noqa: F403
+from quadrants.library.public import *  # noqa: F403 - the public names are these
 
 if TYPE_CHECKING:
     from quadrants.lang import simt as simt

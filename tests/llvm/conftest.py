@@ -111,9 +111,7 @@ def assert_agree(compiled: Compiled, module: Module, arguments: list[Any], rtol:
 class Emulated:
     """The same for Arm64, in a process beside."""
 
-    def __init__(self, module: Module, level: int = 2, machine: Any = None) -> None:
-        if machine is not None:
-            pytest.skip("a test of processors of another kind")
+    def __init__(self, module: Module, level: int = 2) -> None:
         module = parse_module(print_module(module))
         expand_functions.run(module, PassContext(record=arm64.record()))
         self.types = frame_layout(module.kernel).parameter_types

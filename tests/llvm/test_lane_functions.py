@@ -3,8 +3,6 @@ of several kinds. What the host can run is run and compared with the interpreter
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -13,6 +11,8 @@ from quadrants.ir.text import parse_module
 from quadrants.ir.verify import verify
 from quadrants.targets.llvm import optimise
 from quadrants.targets.llvm.x64 import target
+
+from .conftest import Compiled
 
 pytestmark = pytest.mark.slow
 
@@ -72,11 +72,11 @@ def program(count: int, lanes: int) -> str:
 @pytest.mark.parametrize("name", MACHINES)
 @pytest.mark.parametrize("lanes", [2, 4, 8, 16])
 @pytest.mark.parametrize("count", [3, 9, 27])
-def test_lanes_by_value(name: str, lanes: int, count: int, compile_built: Any) -> None:
+def test_lanes_by_value(name: str, lanes: int, count: int) -> None:
     machine, feature = MACHINES[name]
     module = parse_module(f"quadrants-ir 1\nstage lowered\n{program(count, lanes)}")
     verify(module)
-    compiled = compile_built(module, machine=machine)
+    compiled = Compiled(module, machine=machine)
     if feature != "sse2" and f"+{feature}" not in target.host_machine().features.split(","):
         return
     rng = np.random.default_rng(count + lanes)

@@ -101,7 +101,7 @@ class Generator:
         rows, blocks = self.arrays
         first = self.index(builder, 4)
         place = self.random.choice([(rows, first), (blocks, first), (blocks, first, self.index(builder, 2))])
-        type_ = place[0].type.indexed(len(place) - 1)  # type: ignore[attr-defined]
+        type_ = place[0].type.indexed(len(place) - 1)
         kind = self.random.choice(["load", "store", "update"])
         if kind == "load":
             self.add(builder.load(*place))

@@ -85,7 +85,7 @@ def test_meaning_is_kept(name: str) -> None:
             try:
                 verify(module)
                 assert outcome(module, seed) == expected
-            except Exception as error:
+            except Exception as error:  # of whichever kind: raised again with the program
                 raise AssertionError(
                     f"seed {seed}, {step.__name__}: {error}\n{text}\n---\n{print_module(module)}"
                 ) from error

@@ -207,7 +207,7 @@ def test_every_width_gives_the_same(function: Any, arch: knobs.Arch | None) -> N
     x = np.random.default_rng(3).integers(0, 90, COUNT)
     expected = _run(function, 1, knobs.Arch.reference, x)
     for lanes in (4, 8, 16):
-        assert _run(function, lanes, arch, x).tolist() == expected.tolist()  # type: ignore[arg-type]
+        assert _run(function, lanes, arch, x).tolist() == expected.tolist()
 
 
 def forces(pos, acc):

@@ -7,16 +7,17 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from quadrants.runtime.fingerprint import code_fingerprint, compiler_fingerprint, source_fingerprint
 
 
-def made(text: str, **names: object) -> Callable[..., object]:
-    scope: dict[str, object] = dict(names)
+def made(text: str, **names: Any) -> Callable[..., object]:
+    scope: dict[str, Any] = dict(names)
     exec(compile(text, "<made>", "exec", dont_inherit=True), scope)
-    return scope["f"]  # type: ignore[return-value]
+    return scope["f"]
 
 
 BASE = "def f(x, y=1):\n    return x + y * 2\n"

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 __all__ = ["InPlace", "Operators"]
 
 
-class Operators:
+class Operators(ABC):
     """Every operator ends in `_operate` or `_compare`, given the operation's name and both operands in order."""
 
     __slots__ = ()
     __array_ufunc__ = None  # NumPy leaves mixed operations to this class
 
+    @abstractmethod
     def _operate(self, name: str, left: Any, right: Any) -> Any:
         """An arithmetic or bit operation; NotImplemented where the other operand decides."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _compare(self, name: str, left: Any, right: Any) -> Any:
         """A comparison; NotImplemented where the other operand decides."""
-        raise NotImplementedError
 
     def __add__(self, other: Any) -> Any:
         return self._operate("add", self, other)
@@ -117,9 +118,9 @@ class InPlace(Operators):
 
     __slots__ = ()
 
+    @abstractmethod
     def _update(self, name: str, other: Any) -> Any:
         """Applies the operation in place and gives the view itself."""
-        raise NotImplementedError
 
     def __iadd__(self, other: Any) -> Any:
         return self._update("add", other)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
@@ -112,18 +113,18 @@ def program(
     return register
 
 
-class Executor:
+class Executor(ABC):
     """Runs programs in one way. `available` is False where this build cannot run them."""
 
     name: str
 
+    @abstractmethod
     def run(self, item: Program) -> Outcome:
         """Runs the program once, on new arguments."""
-        raise NotImplementedError
 
+    @abstractmethod
     def launcher(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """A callable that launches one kernel of `function` again and again, giving Python numbers."""
-        raise NotImplementedError
 
 
 class OracleExecutor(Executor):

@@ -20,7 +20,7 @@ def resolve_annotation(function: types.FunctionType, wish: Any) -> Any:
     }
     try:
         return eval(wish, function.__globals__, cells)
-    except Exception:
+    except Exception:  # the user's text may raise anything: as documented, it is then no annotation
         return None
 
 

@@ -202,7 +202,7 @@ def _call_now(walker: Walker, value: Any, arguments: Arguments, node: ast.AST) -
     positional, keywords = arguments.objects()
     try:
         result = value(*positional, **keywords)
-    except Exception as reason:
+    except Exception as reason:  # the user's function may raise anything: it is told with the line
         raise walker.error(node, f"{type(reason).__name__} while evaluating at compile time: {reason}") from reason
     walker.compilation.called(value, positional, keywords)
     return Static(result)

@@ -153,7 +153,7 @@ def _specialise(
                 hint="annotate its result: `-> qd.f32`",
                 kind=QuadrantsTypeError,
             )
-    except BaseException:
+    except BaseException:  # an interrupt, too: half a function is not taken for one
         compilation.functions.pop(key, None)
         raise
     finally:

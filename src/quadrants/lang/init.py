@@ -91,7 +91,7 @@ def init(
     reset()
     try:
         chosen = _apply(arch, settings, enable_fallback)
-    except BaseException:
+    except BaseException:  # an interrupt, too: no half state stays
         _restore()
         raise
     log.info(f"Starting on arch={chosen.name}")

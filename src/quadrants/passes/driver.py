@@ -122,7 +122,7 @@ def _apply(step: Pass, module: Module, context: PassContext) -> None:
         step.apply(module, context)
     except (QuadrantsCompilationError, QuadrantsInternalError, RecursionError):
         raise
-    except Exception as error:
+    except Exception as error:  # whatever a pass raises beside refusals is a mistake of ours, told with its name
         text = f"pass {step.name} failed on kernel {module.entry}: {type(error).__name__}: {error}"
         raise QuadrantsInternalError(text) from error
     context.census = None

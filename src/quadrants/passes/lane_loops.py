@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
 from quadrants.ir.nodes import Block, Op, Value
@@ -24,14 +25,14 @@ class Frame(MutableRecord):
     breaks: Edges = fresh(list[tuple["Value | None", list[Value]]])
 
 
-class LaneLoops(LaneMemory):
+class LaneLoops(LaneMemory, ABC):
     """Loops that all lanes leave together stay as they are; the others run while some lane is left in them."""
 
     frames: list[Frame]
 
+    @abstractmethod
     def region(self, block: Block) -> tuple[Value, ...] | None:
         """Writes a region's operations. Gives the original values that it yields, None where it ends by jumping."""
-        raise NotImplementedError
 
     def form(self, value: Value, like: Value) -> Value:
         """A value in the form that another one has: a number that all lanes share, or lanes."""

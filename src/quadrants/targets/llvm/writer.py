@@ -6,6 +6,7 @@ reserved as soon as something asks for it, and the body, where operations appear
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
 from quadrants.errors import QuadrantsInternalError
@@ -123,7 +124,7 @@ class AliasScope(Record):
 _UNKNOWN = AliasScope("")
 
 
-class Writer:
+class Writer(ABC):
     """Writes one LLVM function. Subclasses say how parameters are reached and how the function is left. `handlers`: what
     writes each kind of operation, where that is not what all functions have."""
 
@@ -374,13 +375,13 @@ class Writer:
 
     # Leaving the function.
 
+    @abstractmethod
     def leave(self, values: list[str], types: list[Type]) -> None:
         """Writes the end of a block that returns these results."""
-        raise NotImplementedError
 
+    @abstractmethod
     def fail(self) -> None:
         """Writes the end of a block after a failed check."""
-        raise NotImplementedError
 
     def finish(self, header: str) -> None:
         """Adds the whole function to the unit."""

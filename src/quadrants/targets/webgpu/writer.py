@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 from quadrants.errors import QuadrantsInternalError
 from quadrants.ir.nodes import Function, Op, Value
 from quadrants.ir.types import ArrayType, ScalarType, scalar_of
@@ -75,7 +77,7 @@ class Shader:
         return f"table_{len(self.tables) - 1}"
 
 
-class Writer:
+class Writer(ABC):
     """Writes one function."""
 
     def __init__(self, shader: Shader, function: Function) -> None:
@@ -152,9 +154,9 @@ class Writer:
             return text
         return f"{self.shader.helper('opaque_' + register(type_))}({text})"
 
+    @abstractmethod
     def leave(self, values: list[str], failed: bool = False) -> None:
         """Returns from the function."""
-        raise NotImplementedError
 
     def fails(self) -> bool:
         return self.function.name in self.shader.may_fail

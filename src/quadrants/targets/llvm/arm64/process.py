@@ -180,7 +180,7 @@ def run(library: Library, job: Job) -> Answer:
             return _process.run(library.address_in(_process), job)
         except _Refused:
             raise
-        except BaseException:
+        except BaseException:  # an interrupt, too: half an answer is left in the pipe
             _process.end()
             _process = None
             raise

@@ -37,7 +37,7 @@ def missing() -> str:
 
 
 def _bindings() -> Any:
-    from cuda.bindings import driver  # pyright: ignore[reportMissingImports]
+    from cuda.bindings import driver  # pyright: ignore[reportMissingImports] - an extra
 
     return driver
 
