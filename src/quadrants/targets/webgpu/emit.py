@@ -100,16 +100,11 @@ def _entry(shader: Shader, task: Task, frame: Frame, windows: Sequence[Range] | 
     writer = _EntryWriter(shader, task.function)
     for value, offset in zip(task.function.parameters, frame.parameters):
         if type(value.type) is ArrayType:
-            axes = value.type.rank
-            names = [_word(offset // SLOT + word) for word in range(1 + 2 * axes)]
-            held = [writer.let("i64", f"i64({name})") for name in names]
             place = ONE if windows is None else next(ranges)
-            writer.arrays[value] = ArrayNames(
-                held[0], tuple(held[1 : 1 + axes]), tuple(held[1 + axes :]), windows=place
-            )
+            writer.arrays[value] = _array(writer, value.type.rank, offset // SLOT, place)
         else:
             type_ = scalar(value)
-            bits = _word(offset // SLOT) if type_.bits == 64 else f"params[{1 + 2 * (offset // SLOT)}u]"
+            bits = _word(offset // SLOT) if type_.bits == 64 else _half(offset // SLOT)
             writer.names[value] = writer.let(register(type_), from_memory(type_, bits))
     flat_loop(writer, task.loop)
     return "\n".join(
@@ -125,6 +120,22 @@ def _entry(shader: Shader, task: Task, frame: Frame, windows: Sequence[Range] | 
             "}",
         ]
     )
+
+
+def _array(writer: Writer, axes: int, slot: int, windows: Range) -> ArrayNames:
+    """An array's numbers, of the frame's slots from one on."""
+    address = writer.shader.views.held(windows)
+    held = [address, *["i64"] * axes, *[address] * axes]
+    names = [
+        writer.let(type_, _half(slot + k) if type_ == "u32" else f"i64({_word(slot + k)})")
+        for k, type_ in enumerate(held)
+    ]
+    return ArrayNames(names[0], tuple(names[1 : 1 + axes]), tuple(names[1 + axes :]), windows=windows)
+
+
+def _half(number: int) -> str:
+    """The lower half of a slot."""
+    return f"params[{1 + 2 * number}u]"
 
 
 def _word(number: int) -> str:
@@ -148,11 +159,12 @@ def _function(shader: Shader, function: Function, symbol: str, windows: tuple[Ra
             parameters.append(f"p{k}: ptr<function, {f'array<{held}, {count}>' if type_.trailing else held}>")
             writer.arrays[value] = ArrayNames(slot=f"*p{k}")
         else:
+            place = next(ranges)
+            held = shader.views.held(place)
             names = expanded_parameters(k, type_)
-            parameters += [f"{name}: i64" for name in names]
-            writer.arrays[value] = ArrayNames(
-                names[0], tuple(names[1 : 1 + type_.rank]), tuple(names[1 + type_.rank :]), windows=next(ranges)
-            )
+            shape = names[1 : 1 + type_.rank]
+            parameters += [f"{name}: {'i64' if name in shape else held}" for name in names]
+            writer.arrays[value] = ArrayNames(names[0], tuple(shape), tuple(names[1 + type_.rank :]), windows=place)
     write_region(writer, function.body)
     result = f" -> {writer.struct}" if writer.has_struct else ""
     head = f"fn {symbol}({', '.join(parameters)}){result} {{"

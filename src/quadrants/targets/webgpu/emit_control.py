@@ -152,10 +152,12 @@ def flat_loop(writer: Writer, op: Op) -> None:
     rest = writer.let("i64", place)
     counters = [""] * rank
     for k in reversed(range(rank)):
-        at = rest if k == 0 else f"({rest} % {extents[k]})"
-        counters[k] = writer.let("i64", f"{lows[k]} + {at}")
-        if k:
-            rest = writer.let("i64", f"{rest} / {extents[k]}")
+        if k == 0:
+            counters[k] = writer.let("i64", f"{lows[k]} + {rest}")
+            continue
+        above = writer.let("i64", f"{writer.shader.helper('divide_index')}({rest}, {extents[k]})")
+        counters[k] = writer.let("i64", f"{lows[k]} + ({rest} - {above} * {extents[k]})")
+        rest = above
     _body(writer, op.regions[0], counters, (), "")
     writer.depth -= 1
     writer.line("}")

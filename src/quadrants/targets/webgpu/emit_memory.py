@@ -17,8 +17,9 @@ __all__ = ["HANDLERS"]
 def _address(writer: Writer, array: Value, indices: tuple[Value, ...]) -> str:
     """The place of an element in bytes behind the start of its array's first window."""
     names = writer.array(array)
-    parts = [f"{writer.name(index)} * {stride}" for index, stride in zip(indices, names.strides)]
-    return writer.let("i64", " + ".join([names.base, *parts]))
+    held = writer.shader.views.held(names.windows)
+    parts = [f"{held}({writer.name(index)}) * {stride}" for index, stride in zip(indices, names.strides)]
+    return writer.let(held, " + ".join([names.base, *parts]))
 
 
 def _slot_element(writer: Writer, array: Value, indices: tuple[Value, ...]) -> str:

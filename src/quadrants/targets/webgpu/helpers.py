@@ -167,6 +167,11 @@ _INVERSE = (
 
 HELPERS: dict[str, str] = {
     "param64": "fn param64(k: u32) -> u64 { return u64(params[k]) | (u64(params[k + 1u]) << 32u); }",
+    # Numbers that are not negative; most are small, and divisions of 64 bits are long code on GPUs.
+    "divide_index": """fn divide_index(a: i64, b: i64) -> i64 {
+  if (((a | b) >> 32u) == 0li) { return i64(u32(a) / u32(b)); }
+  return a / b;
+}""",
     "round_bf16": """fn round_bf16(x: f32) -> f32 {
   let bits = bitcast<u32>(x);
   if ((bits & 0x7fffffffu) > 0x7f800000u) { return bitcast<f32>(0x7fc00000u); }

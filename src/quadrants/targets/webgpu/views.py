@@ -43,6 +43,14 @@ class Views:
             for k, view in enumerate(self.used())
         ] + list(self._functions.values())
 
+    def held(self, windows: Range) -> str:
+        """The type of addresses and strides of an array. Law: those of 32 bits may wrap on the way to an element: its address is
+        less than 2**32."""
+        return "u32" if windows[1] << self._span_bits <= 1 << 32 else "i64"
+
+    def _behind(self, windows: Range, address: str) -> str:
+        return f"({address} + {'4u' if self.held(windows) == 'u32' else '4li'})"
+
     def status(self) -> str:
         """The name of the status."""
         return self._view(STATUS, 0)
@@ -69,7 +77,7 @@ class Views:
         if self._shared and wide:
             return [
                 *self.store(windows, False, address, f"u32({bits} & 0xfffffffflu)"),
-                *self.store(windows, False, f"({address} + 4li)", f"u32({bits} >> 32u)"),
+                *self.store(windows, False, self._behind(windows, address), f"u32({bits} >> 32u)"),
             ]
         if self._shared:
             return [self._chosen("put", "heap_atomic", windows, address, bits, "", "atomicStore(&{}, {value})") + ";"]
@@ -96,7 +104,7 @@ class Views:
             for k in range(count)
         ]
         name = f"exchange_{kind}_{first}_{count}"
-        self._functions[name] = self._choice(name, f", old_word: {held}, new_word: {held}", "bool", cases)
+        self._functions[name] = self._choice(name, windows, f", old_word: {held}, new_word: {held}", "bool", cases)
         return f"{name}({address}, {old}, {new})"
 
     def store_narrow(self, windows: Range, address: str, size: int, bits: str) -> str:
@@ -105,7 +113,7 @@ class Views:
         name = f"store_narrow_{first}_{count}"
         word = self._atomic_load(windows, False, "address")
         done = self.exchange(windows, False, "address", "old_word", "new_word")
-        self._functions[name] = f"""fn {name}(address: i64, size: u32, value: u32) {{
+        self._functions[name] = f"""fn {name}(address: {self.held(windows)}, size: u32, value: u32) {{
   loop {{
     let old_word = {word};
     let new_word = insertBits(old_word, value, (u32(address) & 3u) * 8u, size);
@@ -123,16 +131,17 @@ class Views:
         accesses = [access.format(self._element(kind, first + k, "at"), value="value") for k in range(count)]
         name = f"{what}_{kind}_{first}_{count}"
         self._functions[name] = self._choice(
-            name, takes, result, [f"return {text};" if result else f"{text};" for text in accesses]
+            name, windows, takes, result, [f"return {text};" if result else f"{text};" for text in accesses]
         )
         return f"{name}({address}{', ' + value if value else ''})"
 
-    def _choice(self, name: str, takes: str, result: str, cases: list[str]) -> str:
+    def _choice(self, name: str, windows: Range, takes: str, result: str, cases: list[str]) -> str:
+        held = self.held(windows)
         lines = [f"    case {k}u: {{ {case} }}" for k, case in enumerate(cases[:-1])]
         return "\n".join(
             [
-                f"fn {name}(address: i64{takes}){f' -> {result}' if result else ''} {{",
-                f"  let at: i64 = address & {(1 << self._span_bits) - 1}li;",
+                f"fn {name}(address: {held}{takes}){f' -> {result}' if result else ''} {{",
+                f"  let at: {held} = address & {(1 << self._span_bits) - 1}{'u' if held == 'u32' else 'li'};",
                 f"  switch (u32(address >> {self._span_bits}u)) {{",
                 *lines,
                 f"    default: {{ {cases[-1]} }}",
