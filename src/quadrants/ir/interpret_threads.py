@@ -65,6 +65,7 @@ class _Team:
         self.turn = threading.Semaphore(0)
         self.failed = False
         self.brought: dict[int, Any] = {}
+        self.prefixes: dict[int, dict[int, Any]] = {}
         self.shared: dict[Op, Any] = {}
         self.multiplied: tuple[Any, dict[int, Any]] = (None, {})
 
@@ -103,6 +104,7 @@ class _Team:
             error.location = first.location
             raise error
         self.brought = {member.position: member.value for member in met}
+        self.prefixes = {}
         return met
 
 
@@ -251,30 +253,32 @@ def _ballot(program: Any, op: Op) -> Callable[[Environment], None]:
 
 
 def _team_reduce(program: Any, op: Op) -> Callable[[Environment], None]:
-    return _combining(program, op, lambda place, position: True)
+    return _combining(program, op, lambda there, position: there[-1])
 
 
 def _team_scan(program: Any, op: Op) -> Callable[[Environment], None]:
     if op.attribute("exclusive"):
-        return _combining(program, op, lambda place, position: place < position)
-    return _combining(program, op, lambda place, position: place <= position)
+        return _combining(program, op, lambda there, position: max([at for at in there if at < position], default=None))
+    return _combining(program, op, lambda there, position: position)
 
 
-def _combining(program: Any, op: Op, counts: Callable[[int, int], bool]) -> Callable[[Environment], None]:
-    value, result = op.operands[0], op.results[0]
+def _combining(program: Any, op: Op, whose: Callable[[list[int], int], int | None]) -> Callable[[Environment], None]:
+    """Gives each thread what comes up to one of the members that are there, or nothing."""
+    value, result, width = op.operands[0], op.results[0], op.attribute("width")
     scalar, by = scalar_of(value.type), op.attribute("by")
     combine = program.combiner(by, scalar)
     nothing = ev.held_dtype(scalar).type(neutral(by, scalar))
 
     def run(env: Environment) -> None:
         member = _current.member
-        values = [
-            brought for place, brought in _team(op, member.meet(op, env[value])) if counts(place, member.position)
-        ]
-        total = values[0] if values else nothing
-        for following in values[1:]:
-            total = combine(total, following)
-        env[result] = total
+        brought = member.meet(op, env[value])
+        first = member.position - member.position % width if width else 0
+        found = member.team.prefixes.get(first)
+        if found is None:
+            size = width or 1 << (member.team.size - 1).bit_length()
+            found = member.team.prefixes[first] = _prefixes(brought, first, size, combine)
+        at = whose(list(found), member.position)
+        env[result] = nothing if at is None else found[at]
 
     return run
 
@@ -302,6 +306,19 @@ def _multiplied(op: Op, held: list[Any], depth: int) -> Any:
         error.location = op.location
         raise error
     return multiplied(held, depth)
+
+
+def _prefixes(brought: dict[int, Any], first: int, size: int, combine: Callable[[Any, Any], Any]) -> dict[int, Any]:
+    """By position what the members come to up to each: in halves, as the law of teams in `ir/threads.py` says."""
+    if size == 1:
+        return {first: brought[first]} if first in brought else {}
+    half = size // 2
+    lower = _prefixes(brought, first, half, combine)
+    upper = _prefixes(brought, first + half, half, combine)
+    if lower:
+        total = lower[max(lower)]
+        upper = {position: combine(total, found) for position, found in upper.items()}
+    return {**lower, **upper}
 
 
 THREAD_STEPS: dict[str, Callable[[Any, Op], Callable[[Environment], None]]] = {

@@ -5,6 +5,11 @@ of a block together. Its iterations, in row-major order, are cut into blocks of 
 block has as many threads as are left. Threads of a block that stand side by side, `width` at a time, are a team: a
 subgroup, a part of one, or (width 0) the whole block.
 
+What a team combines is combined in halves: what a team comes to is what its lower half comes to, combined with what its
+upper half does, and so on down to single threads; what a thread of the upper half comes to up to itself is the lower half's,
+combined with its own in the upper half. The halves are those of `width` threads, of a block those of the next power of two;
+who is not there is left out. So the same bits come out whatever number of threads the hardware has side by side.
+
 That is how users write them. For a target that runs the threads of a block at once, a loop takes the native form, in every
 stage: a *grid loop* over the numbers of the blocks (a `for` at the kernel's top level, or in loops in order there, of rank 1 that
 gives nothing, `parallel` once loops are decided), with one *threads loop* in its body (a `for` from 0 to the block's threads with the
@@ -33,6 +38,7 @@ __all__ = [
     "ORDERING",
     "TEAM_OPS",
     "block_size",
+    "has_meetings",
     "is_of_block",
     "is_threads_loop",
     "neutral",
@@ -61,9 +67,17 @@ COMBINERS = {
 """What `qd.simt` combines values by, and the operation that it is."""
 
 
+def _outside_of_grids(block: Block) -> Iterator[Op]:
+    for op in block.ops:
+        if op.kind != "for" or threads_loop_of(op) is None:
+            yield op
+            for region in op.regions:
+                yield from _outside_of_grids(region)
+
+
 def team_ops(block: Block, module: Module, within: frozenset[str] = frozenset()) -> Iterator[Op]:
-    """The operations on threads in a block, and those in functions that are called there."""
-    for op in walk(block):
+    """The operations on threads in a block, and those in functions that are called there; but those of grid loops."""
+    for op in _outside_of_grids(block):
         if op.kind in TEAM_OPS:
             yield op
         elif op.kind == "call":
@@ -85,6 +99,11 @@ def is_threads_loop(op: Op) -> bool:
 def threads_loop_of(loop: Op) -> Op | None:
     """The threads loop of a grid loop; None of any other loop."""
     return next((op for op in loop.regions[0].ops if "threads" in op.attributes), None)
+
+
+def has_meetings(block: Block) -> bool:
+    """Whether threads meet in a block. Law: no pass makes two of a meeting between which threads choose one by one."""
+    return any(op.kind in MEETINGS for op in walk(block))
 
 
 def is_of_block(meeting: Op) -> bool:

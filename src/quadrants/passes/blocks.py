@@ -1,9 +1,10 @@
-"""Block loops become plain loops: a parallel one over the blocks, and in it loops over the threads of a block, one for each
-stretch between two meetings (`ir/threads.py`, `thread_stretches.py`).
+"""Block loops become grid loops where the target runs the threads of a block at once, and plain loops elsewhere: a parallel
+one over the blocks, and in it loops over the threads of a block, one for each stretch between two meetings (`ir/threads.py`,
+`thread_stretches.py`).
 
-Functions whose threads meet stand in the kernel before that. What is left is plain IR, which every target runs without
-knowing of threads. Refused, with the line: meetings that not all threads of a block come to, and operations on threads
-outside of the loops at a kernel's top level.
+Functions whose threads meet stand in the kernel before that. Plain IR every target runs without knowing of threads. Refused,
+with the line: meetings that not all threads of a block come to, and operations on threads outside of the loops at a kernel's
+top level.
 """
 
 from __future__ import annotations
@@ -13,15 +14,17 @@ from typing import Any
 from quadrants.errors import QuadrantsSyntaxError
 from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Block, Module, Op, Value, walk
-from quadrants.ir.threads import MOST_THREADS, block_size, team_ops, uses_threads
+from quadrants.ir.threads import MOST_THREADS, block_size, team_ops, threads_loop_of, uses_threads
 from quadrants.ir.types import ArrayType, array_type
 from quadrants.passes import join_returns
 from quadrants.passes.clone import clone_ops
 from quadrants.passes.context import PassContext
 from quadrants.passes.fold import number_of
+from quadrants.passes.native_blocks import why_apart
 from quadrants.passes.nest import counters, highs, lows
 from quadrants.passes.places import shown
 from quadrants.passes.structure import callee_of, returns
+from quadrants.passes.thread_checks import Together, differences
 from quadrants.passes.thread_stretches import Stretches
 
 __all__ = ["run"]
@@ -40,13 +43,13 @@ def run(module: Module, context: PassContext) -> None:
         del module.functions[name]
     ops: list[Op] = []
     for op in kernel.body.ops:
-        if op.kind == "for" and uses_threads(op.regions[0], module):
-            ops += _by_blocks(op)
-            context.count("block loops")
+        if op.kind == "for" and threads_loop_of(op) is None and uses_threads(op.regions[0], module):
+            ops += _by_blocks(op, module, context)
         else:
             ops.append(op)
     kernel.body.ops = ops
-    _keep_apart(module)
+    if all(op.kind != "for" or threads_loop_of(op) is None for op in ops):
+        _keep_apart(module)
     for op in team_ops(kernel.body, module):
         raise QuadrantsSyntaxError.at(
             shown(op.location),
@@ -98,7 +101,7 @@ class _Splicer:
         return inner[:-1]
 
 
-def _by_blocks(loop: Op) -> list[Op]:
+def _by_blocks(loop: Op, module: Module, context: PassContext) -> list[Op]:
     """The code of a block loop: sizes, and the loop over the blocks."""
     size = block_size(loop)
     _check_loop(loop, size)
@@ -128,12 +131,36 @@ def _by_blocks(loop: Op) -> list[Op]:
     places = _Places(Builder(region, loop.location), number, thread, first, size)
     known = dict(zip(counters(loop), places.counters(starts, counts)))
     places.name(clone_ops(loop.regions[0].ops, known), region)
-    Stretches(body, region, thread, width, size, loop.location).run()
+    together = Together(region, differences(region, thread, loop.location))
+    reason = why_apart(loop, region, size, together, module, context)
+    if reason:
+        context.count("block loops")
+        context.notice("blocks", f"the threads of a block run in turn: {reason}", loop.location)
+        Stretches(body, region, thread, width, size, together, loop.location).run()
+    else:
+        context.count("block loops, native")
+        _native(inside, region, width, size)
     config: dict[str, Any] = dict(loop.attribute("config") or {})
     if config.get("serialize") is None:
         config["serialize"] = False
     outer = Op("for", (zero, blocks), (), {"rank": 1, "config": config}, (body,), loop.location)
     return [*outside.ops, outer]
+
+
+def _native(builder: Builder, region: Block, width: Value, size: int) -> None:
+    """Appends the threads loop whose region is `region`; the block's memory is made in front of it."""
+    low = builder.index(0)
+    _take_shared(region, builder.block.ops)
+    builder.op("for", low, width, regions=(region,), rank=1, threads=size)
+    builder.op("yield")
+
+
+def _take_shared(block: Block, into: list[Op]) -> None:
+    into += [op for op in block.ops if op.kind == "shared"]
+    block.ops = [op for op in block.ops if op.kind != "shared"]
+    for op in block.ops:
+        for region in op.regions:
+            _take_shared(region, into)
 
 
 def _check_loop(loop: Op, size: int) -> None:

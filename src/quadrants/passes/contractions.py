@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from quadrants.ir.nodes import Block, Function, Op, Value, walk
 from quadrants.ir.ops import OPS
+from quadrants.ir.threads import threads_loop_of
 from quadrants.ir.types import ScalarType
 from quadrants.passes.nest import Nest, carried_arguments, counters, highs, inits, lows
 from quadrants.records import Record
@@ -75,7 +76,8 @@ def _is_deep(op: Op, levels: int) -> bool:
 def _search(block: Block, nest: Nest, found: list[Contraction]) -> None:
     for op in block.ops:
         if op.regions and _is_deep(op, 3):
-            contraction = _Recogniser(block, op, nest).recognise() if op.kind == "for" and not op.results else None
+            is_nest = op.kind == "for" and not op.results and threads_loop_of(op) is None
+            contraction = _Recogniser(block, op, nest).recognise() if is_nest else None
             if contraction is not None:
                 found.append(contraction)
             elif not op.attribute("parallel"):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Block, Function, Module, Op, Value
+from quadrants.ir.threads import MEETINGS, is_threads_loop
 from quadrants.ir.types import ScalarType, i64, u1
 from quadrants.passes.affine import Form, Forms
 from quadrants.passes.clone import clone_ops
@@ -383,10 +384,13 @@ def _is_index(value: Value) -> bool:
 
 
 def _is_innermost(loop: Op) -> bool:
+    """Whether a loop may be cut: threads would be in different pieces of one where they meet."""
+    if is_threads_loop(loop):
+        return False
     pending = list(loop.regions)
     while pending:
         for op in pending.pop().ops:
-            if op.kind in ("for", "while", "call"):
+            if op.kind in ("for", "while", "call") or op.kind in MEETINGS:
                 return False
             pending += op.regions
     return True

@@ -16,7 +16,7 @@ from quadrants.passes.structure import functions_to_do, settle
 
 __all__ = ["run"]
 
-_DROPPABLE = frozenset(row.name for row in OPS.values() if row.effects in ("pure", "reads")) | {"slot"}
+_DROPPABLE = frozenset(row.name for row in OPS.values() if row.effects in ("pure", "reads")) | {"slot", "shared"}
 _JUMPS = ("break", "continue")
 
 Needed = list[bool]

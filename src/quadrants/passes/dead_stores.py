@@ -4,6 +4,7 @@ stores to slots that nothing reads."""
 from __future__ import annotations
 
 from quadrants.ir.nodes import Block, Function, Module, Op, Value, walk
+from quadrants.ir.threads import ORDERING
 from quadrants.passes.context import PassContext
 from quadrants.passes.memory import Effects, Key, MemoryEffects, element_key, may_meet, memory_effects
 
@@ -113,6 +114,7 @@ _VISITORS = {
     "for": _Finder.visit_regions,
     "while": _Finder.visit_regions,
     "check": _Finder.visit_leave,
+    **dict.fromkeys(ORDERING, _Finder.visit_leave),
 }
 
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from quadrants.ir.nodes import Block, Module, Op, walk
+from quadrants.ir.threads import threads_loop_of
 from quadrants.passes.accesses import Access, accesses_of, by_array
 from quadrants.passes.affine import Forms
 from quadrants.passes.context import PassContext
 from quadrants.passes.dependence import Space, independent
+from quadrants.passes.memory import ARRAY_POSITION
 from quadrants.passes.nest import Nest
+from quadrants.passes.structure import callee_of
 from quadrants.passes.summaries import Summaries
 
 __all__ = ["contested_updates", "parallel_loops", "run"]
@@ -55,6 +60,9 @@ def contested_updates(module: Module) -> set[Op]:
     forms = Forms(nest)
     contested: set[Op] = set()
     for loop in loops:
+        if threads_loop_of(loop) is not None:
+            contested.update(_of_threads(loop, module))
+            continue
         accesses = [access for access in accesses_of(loop, nest, forms, summaries.of) if access.is_update]
         space = Space(loop, forms)
         for same in by_array(accesses, bool(kernel.attributes.get("may_alias"))).values():
@@ -63,6 +71,19 @@ def contested_updates(module: Module) -> set[Op]:
     for name in summaries.recursive:
         contested.update([op for op in walk(module.functions[name].body) if op.kind in _UPDATES])
     return contested
+
+
+def _of_threads(loop: Op, module: Module) -> Iterator[Op]:
+    """The updates that threads of a grid loop make of memory that is not private: others of the block may meet there."""
+    pending, seen = [loop.regions[0]], set[str]()
+    while pending:
+        for op in walk(pending.pop()):
+            if op.kind in _UPDATES:
+                if not op.operands[ARRAY_POSITION[op.kind]].type.is_slot:
+                    yield op
+            elif op.kind == "call" and callee_of(op) not in seen:
+                seen.add(callee_of(op))
+                pending.append(module.functions[callee_of(op)].body)
 
 
 def _meeting(accesses: list[Access], space: Space) -> list[Access]:

@@ -8,6 +8,7 @@ written is forgotten; a loop forgets beforehand what its body may write.
 from __future__ import annotations
 
 from quadrants.ir.nodes import Block, Function, Module, Op, Value
+from quadrants.ir.threads import ORDERING
 from quadrants.ir.types import ArrayType
 from quadrants.passes.context import PassContext
 from quadrants.passes.memory import ARRAY_POSITION, Key, MemoryEffects, element_key, may_meet, memory_effects
@@ -164,6 +165,13 @@ class _Forwarder:
             self._forget(array)
         return False
 
+    def visit_ordering(self, op: Op, out: list[Op]) -> bool:
+        """Other threads may have written to all that is not private."""
+        for array in list(self.known):
+            if not _is_slot(array):
+                self._forget(array)
+        return False
+
     def visit_if(self, op: Op, out: list[Op]) -> bool:
         changed: list[tuple[Value, Key]] = []
         for region in op.regions:
@@ -200,6 +208,7 @@ _VISITORS = {
     "compare_exchange": _Forwarder.visit_update,
     "call": _Forwarder.visit_call,
     "external": _Forwarder.visit_call,
+    **dict.fromkeys(ORDERING, _Forwarder.visit_ordering),
     "if": _Forwarder.visit_if,
     "for": _Forwarder.visit_loop,
     "while": _Forwarder.visit_loop,

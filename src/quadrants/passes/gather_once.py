@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Block, Module, Op, Value, walk
+from quadrants.ir.threads import threads_loop_of
 from quadrants.ir.types import ArrayType, MatrixType, ScalarType, array_type, scalar_of
 from quadrants.passes.affine import Forms
 from quadrants.passes.clone import clone_ops
@@ -62,7 +63,7 @@ def run(module: Module, context: PassContext) -> None:
 
 
 def _has_loops(loop: Op) -> bool:
-    return any(op.kind == "for" for op in walk(loop.regions[0]))
+    return threads_loop_of(loop) is None and any(op.kind == "for" for op in walk(loop.regions[0]))
 
 
 class _Rewriter:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from quadrants.ir.nodes import Block, Module, Op
+from quadrants.ir.threads import has_meetings, is_threads_loop
 from quadrants.passes.affine import Forms
 from quadrants.passes.context import PassContext
 from quadrants.passes.dependence import FINE
@@ -45,7 +46,8 @@ def _rows(block: Block) -> Iterator[Op]:
     """Loops without carried values, with loops within, that nothing leaves."""
     for op in block.ops:
         if op.kind == "for" and not op.results and op.attribute("rank") == 1 and _has_loop(op.regions[0]):
-            if all(jump.kind == "continue" for jump in loop_jumps(op.regions[0])):
+            alone = not is_threads_loop(op) and not has_meetings(op.regions[0])
+            if alone and all(jump.kind == "continue" for jump in loop_jumps(op.regions[0])):
                 yield op
         for region in op.regions:
             yield from _rows(region)

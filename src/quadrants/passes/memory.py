@@ -7,6 +7,7 @@ do not overlap unless the function's attribute `may_alias` says so; slots are pr
 from __future__ import annotations
 
 from quadrants.ir.nodes import Block, Function, Module, Op, Value, walk
+from quadrants.ir.threads import ORDERING
 from quadrants.ir.types import ArrayType
 from quadrants.passes.context import PassContext
 from quadrants.passes.fold import number_of
@@ -51,11 +52,14 @@ _OTHERS = frozenset(
         "return",
         "break",
         "continue",
+        *ORDERING,
     ]
 )
 
 
 _CALLS = frozenset(["call", "external"])
+_REACH_ALL = _CALLS | ORDERING
+"""What may reach the arrays of the function around it, though it does not name them."""
 
 
 def element_key(indices: tuple[Value, ...]) -> Key:
@@ -167,12 +171,19 @@ class MemoryEffects:
             effects.writes.update(arrays)
         return effects
 
+    def ordering(self, op: Op) -> Effects:
+        """The effects of what puts threads' accesses in order: other threads may have read and written everything."""
+        arrays = self._arrays_around(op)
+        return Effects(set(arrays), set(arrays), True, anything=True)
+
     def _arrays_around(self, op: Op) -> list[Value]:
         """The arrays of the function that an operation is in."""
         if op not in self._in_reach:
             for function in self.module.functions.values():
-                arrays = [value for value in function.parameters if _is_shared(value)]
-                self._in_reach.update({inner: arrays for inner in walk(function.body) if inner.kind in _CALLS})
+                ops = list(walk(function.body))
+                made = [value for inner in ops for value in inner.results if _is_shared(value)]
+                arrays = [value for value in function.parameters if _is_shared(value)] + made
+                self._in_reach.update({inner: arrays for inner in ops if inner.kind in _REACH_ALL})
         return self._in_reach[op]
 
     def _called(self, op: Op) -> Effects:
@@ -227,6 +238,8 @@ class MemoryEffects:
             elif kind in _OTHERS:
                 if kind in _CALLS:
                     effects.add(self.call(op))
+                elif kind in ORDERING:
+                    effects.add(self.ordering(op))
                 elif kind in ARRAY_POSITION:
                     array = op.operands[ARRAY_POSITION[kind]]
                     reads.add(array)

@@ -11,6 +11,7 @@ import math
 from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Block, Function, Module, Op, Value
 from quadrants.ir.ops import OPS
+from quadrants.ir.threads import has_meetings, is_threads_loop, threads_loop_of
 from quadrants.ir.types import ArrayType, MatrixType, Type, scalar_of, shape_of
 from quadrants.passes.accesses import Access, accesses_of
 from quadrants.passes.affine import Forms
@@ -109,6 +110,8 @@ class _Privatiser:
         """Privatises what can be in one loop; what belongs before and behind it goes to the builders."""
         if any(jump.kind == "return" for jump in loop_jumps(loop.regions[0])):
             return
+        if is_threads_loop(loop) or threads_loop_of(loop) is not None or has_meetings(loop.regions[0]):
+            return  # other threads look at the element, and update it
         if self.unknown is not None and not loop.attribute("parallel") and self.unknown.block(loop.regions[0]).anything:
             return
         for element in self.elements(loop):

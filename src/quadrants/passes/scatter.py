@@ -6,6 +6,7 @@ Such a loop can run without atomics on one thread, or on private copies of the a
 from __future__ import annotations
 
 from quadrants.ir.nodes import Block, Function, Module, Op, Value, walk
+from quadrants.ir.threads import threads_loop_of
 from quadrants.ir.types import ArrayType, f32, f64, i32, i64
 from quadrants.passes.accesses import Access, accesses_of
 from quadrants.passes.affine import Forms
@@ -28,7 +29,7 @@ def run(module: Module, context: PassContext) -> None:
     nest: Nest | None = None
     for loop in parallel_loops(kernel.body):
         targets = [op for op in walk(loop.regions[0]) if op.kind == "update" and op.attribute("atomic", True)]
-        if not targets or loop.results or not context.permit():
+        if not targets or loop.results or threads_loop_of(loop) is not None or not context.permit():
             continue
         nest = nest or Nest(kernel)
         if all(_fits(op, kernel, nest) for op in targets) and _only_sums(_accesses(loop, nest, module), targets):

@@ -12,7 +12,7 @@ from quadrants.errors import QuadrantsUnsupportedError
 from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Block, Op, Value
 from quadrants.ir.threads import neutral
-from quadrants.ir.types import i64, u1, u64
+from quadrants.ir.types import i64, scalar_of, u1, u64
 from quadrants.passes.places import shown
 
 if TYPE_CHECKING:
@@ -81,67 +81,89 @@ def _ballot(block: Stretches, op: Op) -> None:
 
 def _reduce(block: Stretches, op: Op) -> None:
     scratch = _brought(block, op)
+    combine = _Halves(block, op, scratch)
 
     def total(builder: Builder, low: Value, high: Value) -> Value:
-        return _prefixes(block, op, scratch, builder, low, high, lambda inside, thread, found: None)
+        combine(builder, low, high)
+        return builder.load(scratch.slot, builder.sub(high, builder.index(1)))
 
     _given(block, op, total)
 
 
 def _scan(block: Stretches, op: Op) -> None:
     scratch = _brought(block, op)
-    result = _result(block, op)
-
-    def sums(builder: Builder, low: Value, high: Value) -> None:
-        def give(inside: Builder, thread: Value, found: Value) -> None:
-            inside.op("store", found, result.slot, thread)
-
-        _prefixes(block, op, scratch, builder, low, high, give)
+    combine = _Halves(block, op, scratch)
+    if not op.attribute("exclusive"):
+        block.keep_in(op.results[0], scratch)
+        _teams(block, op, combine)
+        return
+    result, some = _result(block, op), combine.some
+    scalar = scalar_of(op.results[0].type)
 
     def before(builder: Builder, low: Value, high: Value) -> None:
-        def step(inside: Builder, thread: Value, total: Value) -> Value:
-            inside.op("store", total, result.slot, thread)
-            found = inside.emit(by, total, inside.load(scratch.slot, thread))
-            return found if mask is None else inside.select(inside.load(mask.slot, thread), found, total)
+        combine(builder, low, high)
+        nothing = builder.constant(neutral(op.attributes["by"], scalar), op.results[0].type)
+        builder.op("store", nothing, result.slot, low)
 
-        fold(builder, low, high, builder.constant(neutral(by, value.type.scalar), value.type), step)
+        def give(inside: Builder, thread: Value) -> None:
+            place = inside.sub(thread, inside.index(1))
+            found = inside.load(scratch.slot, place)
+            if some is not None:
+                found = inside.select(inside.load(some.slot, place), found, nothing)
+            inside.op("store", found, result.slot, thread)
 
-    by, value, mask = op.attributes["by"], op.results[0], block.mask
-    _teams(block, op, before if op.attribute("exclusive") else sums)
+        _each(builder, builder.add(low, builder.index(1)), high, give)
+
+    _teams(block, op, before)
 
 
-def _prefixes(
-    block: Stretches,
-    op: Op,
-    scratch: Scratch,
-    builder: Builder,
-    low: Value,
-    high: Value,
-    give: Callable[[Builder, Value, Value], None],
-) -> Value:
-    """Combines what a team's members have brought, in order; `give` gets what it comes to with each."""
-    by, mask = op.attributes["by"], block.mask
-    start = builder.load(scratch.slot, low)
-    following = builder.add(low, builder.index(1))
-    if mask is None:
-        give(builder, low, start)
+class _Halves:
+    """Combines what a team's members have brought, in halves (the law of teams in `ir/threads.py`): then their scratch has at
+    each member what they come to up to it; and `some`, where only some members are there, whether any is up to it."""
 
-        def step(inside: Builder, thread: Value, before: Value) -> Value:
-            found = inside.emit(by, before, inside.load(scratch.slot, thread))
-            give(inside, thread, found)
-            return found
+    def __init__(self, block: Stretches, op: Op, scratch: Scratch) -> None:
+        self.by = op.attributes["by"]
+        self.scratch = scratch
+        self.levels = ((op.attributes["width"] or block.size) - 1).bit_length()
+        self.some: Scratch | None = None
+        if block.mask is not None:
+            self.some = block.slot(u1, True)
+            mask, some = block.mask, self.some
+            _each(
+                Builder(block.level, op.location),
+                Builder(block.level, op.location).index(0),
+                block.width,
+                lambda inside, thread: inside.op("store", inside.load(mask.slot, thread), some.slot, thread),
+            )
 
-        return fold(builder, following, high, start, step)
-    region = Block()
-    thread, before, some = [region.add_argument(type_) for type_ in (i64, start.type, u1)]
-    inside = Builder(region, op.location)
-    value, there = inside.load(scratch.slot, thread), inside.load(mask.slot, thread)
-    combined = inside.select(some, inside.emit(by, before, value), value)
-    found = inside.select(there, combined, before)
-    give(inside, thread, found)
-    inside.op("yield", found, inside.bit_or(some, there))
-    nobody = builder.constant(False, u1)
-    return builder.op("for", low, high, start, nobody, regions=(region,), rank=1).results[0]
+    def __call__(self, builder: Builder, low: Value, high: Value) -> None:
+        def level(inside: Builder, number: Value) -> None:
+            half = inside.shl(inside.index(1), number)
+            whole = inside.add(half, half)
+            count = inside.sub(high, low)
+            pairs = inside.floordiv(inside.sub(inside.add(count, half), inside.index(1)), whole)
+            _each(inside, inside.index(0), pairs, lambda within, pair: self._pair(within, low, high, half, whole, pair))
+
+        _each(builder, builder.index(0), builder.index(self.levels), level)
+
+    def _pair(self, builder: Builder, low: Value, high: Value, half: Value, whole: Value, pair: Value) -> None:
+        """Two halves: the upper one takes in what the lower one comes to."""
+        scratch, some = self.scratch, self.some
+        middle = builder.add(builder.add(low, builder.mul(pair, whole)), half)
+        last = builder.sub(middle, builder.index(1))
+        total = builder.load(scratch.slot, last)
+        any_lower = builder.load(some.slot, last) if some is not None else None
+
+        def take(inside: Builder, thread: Value) -> None:
+            own = inside.load(scratch.slot, thread)
+            found = inside.emit(self.by, total, own)
+            if some is not None and any_lower is not None:
+                there = inside.load(some.slot, thread)
+                found = inside.select(any_lower, inside.select(there, found, total), own)
+                inside.op("store", inside.bit_or(there, any_lower), some.slot, thread)
+            inside.op("store", found, scratch.slot, thread)
+
+        _each(builder, middle, builder.min(builder.add(middle, half), high), take)
 
 
 def _result(block: Stretches, op: Op) -> Scratch:

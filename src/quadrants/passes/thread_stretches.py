@@ -3,8 +3,7 @@
 A stretch is a row of operations that no thread waits within. What a later stretch needs of an earlier one is computed
 again where that is a little arithmetic; else it goes through scratch, private memory of the block: an element a thread, or
 one for all where the value is the same in all threads. Control flow around meetings becomes control flow around stretches
-(`thread_control.py`); what it carries and yields lies in scratch. Meetings of whole blocks that not all threads come to are
-refused.
+(`thread_control.py`); what it carries and yields lies in scratch. What threads cannot do is refused before (`thread_checks.py`).
 
 Laws: scratch of a value is written by its definition alone, and read in other stretches only, at their start. What differs
 between threads and is carried or yielded lies in an element a thread, which is read before it is written; what is the same
@@ -14,19 +13,17 @@ behind.
 
 from __future__ import annotations
 
-from quadrants.errors import QuadrantsSyntaxError, QuadrantsUnsupportedError
+from quadrants.errors import QuadrantsUnsupportedError
 from quadrants.ir.builder import Builder
-from quadrants.ir.nodes import Block, Location, Op, Value, walk
+from quadrants.ir.nodes import Block, Location, Op, Value
 from quadrants.ir.ops import OPS
-from quadrants.ir.threads import MEETINGS, TEAM_OPS, is_of_block
+from quadrants.ir.threads import TEAM_OPS
 from quadrants.ir.types import ArrayType, MatrixType, Type, i64, matrix_type, scalar_of, shape_of
 from quadrants.passes.memory import ARRAY_POSITION
-from quadrants.passes.nest import highs, lows
 from quadrants.passes.places import shown
-from quadrants.passes.structure import loop_jumps
+from quadrants.passes.thread_checks import Together, meets
 from quadrants.passes.thread_control import BRANCH, Frame
 from quadrants.passes.thread_meetings import MEET
-from quadrants.passes.uniformity import Uniformity
 from quadrants.records import Record
 
 __all__ = ["Scratch", "Stretches"]
@@ -62,7 +59,14 @@ class Stretches:
     """Appends to `body`, code of one block, what `region` is for each of `width` threads, at most `size`."""
 
     def __init__(
-        self, body: Block, region: Block, thread: Value, width: Value, size: int, location: Location | None
+        self,
+        body: Block,
+        region: Block,
+        thread: Value,
+        width: Value,
+        size: int,
+        together: Together,
+        location: Location | None,
     ) -> None:
         self.outer = body
         self.level = body
@@ -71,7 +75,8 @@ class Stretches:
         self.width = width
         self.size = size
         self.location = location
-        self.uniform = _uniformity(region, thread, location)
+        self.together = together
+        self.uniform = together.uniform
         self.slots: list[Op] = []
         self.bytes = 0
         self.stretch: _Stretch | None = None
@@ -103,54 +108,16 @@ class Stretches:
         """All operations of a block but its terminator; `meets_later`: threads meet behind the block."""
         later = [False] * len(ops)
         for position in range(len(ops) - 2, -1, -1):
-            later[position] = later[position + 1] or _meets(ops[position + 1])
+            later[position] = later[position + 1] or meets(ops[position + 1])
         for position, op in enumerate(ops[:-1]):
             if op.kind in TEAM_OPS:
                 MEET[op.kind](self, op)
-            elif op.regions and self.is_taken_apart(op, meets_later or later[position]):
+            elif op in self.together.apart:
                 BRANCH[op.kind](self, op, meets_later or later[position])
             elif op.kind == "slot":
                 self.memory[op.results[0]] = self.slot(op.attributes["type"], True)
             else:
                 self.add(op)
-
-    def is_taken_apart(self, op: Op, meets_later: bool) -> bool:
-        """Whether threads meet within an operation, or leave it for where others wait for them."""
-        jumps = _leaving(op)
-        if not _meets(op) and not jumps:
-            return False
-        alone = self.frames[-1].kind == "thread" and not meets_later
-        if not _meets(op) and alone:
-            return False
-        self.check_together(op, jumps)
-        return True
-
-    def check_together(self, op: Op, jumps: list[Op]) -> None:
-        """QuadrantsSyntaxError where threads part on the way to a meeting."""
-        if op.kind == "if":
-            parts = op.operands[0] in self.uniform.varying
-        elif op.kind == "for":
-            parts = any(value in self.uniform.varying for value in (*lows(op), *highs(op)))
-        else:
-            parts = op.regions[0].ops[-1].operands[0] in self.uniform.varying
-        if not parts:
-            return
-        meetings = [inner for region in op.regions for inner in walk(region) if inner.kind in MEETINGS]
-        ends = jumps or (op.kind != "if" and (loop_jumps(op.regions[-1]) or op.attribute("rank", 1) > 1))
-        meeting = next((inner for inner in meetings if ends or is_of_block(inner)), None)
-        if meeting is None and meetings:
-            return
-        what = "loop" if op.kind != "if" else "condition"
-        place, around = shown((meeting or jumps[0]).location), shown(op.location)
-        raise QuadrantsSyntaxError.at(
-            place,
-            f"not all threads of a block come here: the {what} around it differs between them"
-            if meeting is not None
-            else "some threads of a block would leave here while others wait for them at a barrier",
-            notes=[(around, f"the {what}")] if around is not None else (),
-            hint="make the condition the same for all threads of a block, or move the barrier out of it: all threads can "
-            "come to it, and do their work under the condition before and behind",
-        )
 
     def add(self, op: Op) -> None:
         """An operation of the stretch at hand."""
@@ -338,21 +305,3 @@ class Stretches:
         self.home[value] = None
         self.costs[value] = None
         self.scratch[value] = scratch
-
-
-def _uniformity(region: Block, thread: Value, location: Location | None) -> Uniformity:
-    """What differs between the threads of a block."""
-    bound = Value(i64)
-    loop = Op("for", (bound, bound), (), {"rank": 1}, (region,), location)
-    around = Block()
-    around.ops += [loop, Op("yield")]
-    return Uniformity(around, [thread])
-
-
-def _meets(op: Op) -> bool:
-    return op.kind in MEETINGS or any(inner.kind in MEETINGS for region in op.regions for inner in walk(region))
-
-
-def _leaving(op: Op) -> list[Op]:
-    """The jumps in an operation that leave it."""
-    return [jump for region in op.regions for jump in loop_jumps(region)] if op.kind == "if" else []

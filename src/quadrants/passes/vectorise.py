@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Block, Function, Module, Op, Value, walk
 from quadrants.ir.ops import OPS
+from quadrants.ir.threads import threads_loop_of
 from quadrants.ir.types import ScalarType, lanes_of, scalar_of, u1
 from quadrants.passes.clone import clone_ops
 from quadrants.passes.context import PassContext
@@ -75,10 +76,10 @@ def _fix_order(block: Block, context: PassContext) -> bool:
 
 
 def parallel_loops(block: Block) -> Iterator[tuple[Block, Op]]:
-    """The parallel loops in a block, with the blocks where they stand."""
+    """The parallel loops in a block, with the blocks where they stand, but those that are in lanes or threads already."""
     for op in block.ops:
         if op.attribute("parallel"):
-            if not op.attribute("tile"):  # it is in lanes already
+            if not op.attribute("tile") and threads_loop_of(op) is None:
                 yield block, op
         else:
             for region in op.regions:

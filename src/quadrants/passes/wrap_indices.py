@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Block, Function, Module, Op, Value
+from quadrants.ir.threads import has_meetings
 from quadrants.ir.types import ArrayType, shape_of
 from quadrants.passes.affine import ZERO, Form, Forms
 from quadrants.passes.argument_bounds import learn_bounds
@@ -105,7 +106,8 @@ class _Unwrapper:
     def _cut(self, loop: Op, out: list[Op]) -> Op:
         """Treats the range of a loop that may begin below zero, with the counter an index by itself: small loops come in two
         forms, others run in two parts. Gives what stands in the loop's place."""
-        axes = axes_by_counter(loop) if loop not in self.pieces else []
+        is_whole = loop not in self.pieces and not has_meetings(loop.regions[0])
+        axes = axes_by_counter(loop) if is_whole else []
         low = self.forms.of(loop.operands[0]) if axes else ZERO
         if not axes or low.constant is not None or self.facts.holds(low) or not self.context.permit():
             return loop

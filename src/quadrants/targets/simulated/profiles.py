@@ -14,8 +14,16 @@ from quadrants.targets.capability import CapabilityRecord
 
 __all__ = ["D3D12", "METAL", "PLAIN", "PROFILES"]
 
-PLAIN = replace(reference.RECORD, name="simulated", launches=True, calls_c=False)
-"""What the reference can do, on a device with memory of its own."""
+PLAIN = replace(
+    reference.RECORD,
+    name="simulated",
+    launches=True,
+    calls_c=False,
+    block_threads=1024,
+    subgroup_sizes=(32,),
+    shared_memory_bytes=48 * 1024,
+)
+"""What the reference can do, on a device with memory of its own that runs the threads of blocks at once."""
 
 _WITHOUT_F64 = frozenset(scalar.name for scalar in scalar_types if scalar.name != "f64")
 

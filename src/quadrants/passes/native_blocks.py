@@ -1,0 +1,76 @@
+"""Which block loops a target runs as they are, with the threads of a block at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from quadrants.ir.nodes import Block, Module, Op, walk
+from quadrants.ir.types import MatrixType, scalar_of
+from quadrants.passes.context import PassContext
+from quadrants.passes.structure import callee_of
+from quadrants.passes.thread_checks import Together
+
+__all__ = ["scratch_bytes", "subgroup_of", "why_apart"]
+
+
+def subgroup_of(record: Any) -> int:
+    """How many neighbours reach one another's values in hardware, without memory; 1 where none do."""
+    return min(record.subgroup_sizes, default=1)
+
+
+def why_apart(loop: Op, region: Block, size: int, together: Together, module: Module, context: PassContext) -> str:
+    """Why a block loop must be taken apart; '' where the target runs its threads at once. `region`: what a thread does."""
+    record = context.record
+    if record is None or not record.block_threads:
+        return "the target runs none at once"
+    if size > record.block_threads:
+        return f"the target runs at most {record.block_threads} at once, not {size}"
+    config: dict[str, Any] = loop.attribute("config") or {}
+    if config.get("serialize") or config.get("parallelize") == 1:
+        return "the loop is to run in order"
+    ops = list(_everything(region, module))
+    if any(op.kind == "random" for op in ops):
+        return "random numbers follow the order of the threads"
+    if context.options.deterministic and any(_rounds(op) for op in ops):
+        return "deterministic=True, and float updates may meet"
+    subgroup = subgroup_of(record)
+    if any(op in together.parted and op.attributes["width"] > subgroup for op in ops):
+        return f"some of a subgroup meet, and it is larger than the hardware's {subgroup}"
+    needed = sum([_bytes(op.attributes["type"]) for op in ops if op.kind == "shared"])
+    needed += max([scratch_bytes(op, size, subgroup) for op in ops], default=0)
+    if needed > record.shared_memory_bytes:
+        return f"a block shares {needed} bytes, and the target has {record.shared_memory_bytes}"
+    return ""
+
+
+def _everything(block: Block, module: Module) -> Iterator[Op]:
+    """The operations of a block, and of the functions called there."""
+    pending, seen = [block], set[str]()
+    while pending:
+        for op in walk(pending.pop()):
+            yield op
+            if op.kind == "call" and callee_of(op) not in seen:
+                seen.add(callee_of(op))
+                pending.append(module.functions[callee_of(op)].body)
+
+
+def _rounds(op: Op) -> bool:
+    return op.kind in ("update", "update_loaded") and scalar_of(op.operands[0].type).is_float
+
+
+def _bytes(type_: Any) -> int:
+    count = type_.count if type(type_) is MatrixType else 1
+    return count * scalar_of(type_).bytes
+
+
+def scratch_bytes(op: Op, size: int, subgroup: int) -> int:
+    """The memory of a block that a meeting needs whose team is larger than the hardware's subgroup."""
+    if op.kind not in ("shuffle", "ballot", "team_reduce", "team_scan"):
+        return 0
+    width = op.attributes["width"] or size
+    if width <= subgroup:
+        return 0
+    if op.kind == "ballot":
+        return 8 * size
+    return _bytes(op.operands[0].type) * size
