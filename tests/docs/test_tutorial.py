@@ -1,4 +1,4 @@
-"""docs/tutorial.md is one program, run block by block; each prints what the page shows below it.
+"""docs/tutorial.md and docs/simt.md are programs, run block by block; each prints what the page shows below it.
 
 Lines that tell times are shown with `…` for the numbers. `pytest tests/docs --bless` writes what the blocks print.
 """
@@ -12,6 +12,7 @@ import re
 import sys
 import types
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -19,8 +20,7 @@ import quadrants as qd
 
 from .conftest import ROOT, Block, blocks
 
-TUTORIAL = ROOT / "docs" / "tutorial.md"
-FILE = "tutorial.py"
+PAGES = [ROOT / "docs" / "tutorial.md", ROOT / "docs" / "simt.md"]
 _TIMES = ((re.compile(r"compiled in .*"), "compiled in …"), (re.compile(r"about \d+ ns"), "about … ns"))
 
 
@@ -45,35 +45,37 @@ def programs(text: str) -> list[tuple[Block, Block]]:
     return list(zip(found[::2], found[1::2]))
 
 
-def run(parts: list[str]) -> list[str]:
+def run(parts: list[str], name: str) -> list[str]:
     """What each part prints when they are run in one module, with the line numbers of the file that they make up."""
     source = "\n".join(parts)
-    linecache.cache[FILE] = (len(source), None, source.splitlines(keepends=True), FILE)
-    module = types.ModuleType("tutorial")
-    module.__file__ = FILE
-    sys.modules["tutorial"] = module
+    file = f"{name}.py"
+    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+    module = types.ModuleType(name)
+    module.__file__ = file
+    sys.modules[name] = module
     shown, line = [], 0
     try:
         for part in parts:
             output = io.StringIO()
             with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
-                exec(compile("\n" * line + part, FILE, "exec"), module.__dict__)
+                exec(compile("\n" * line + part, file, "exec"), module.__dict__)
             shown.append(steady(output.getvalue()))
             line += part.count("\n") + 1
     finally:
-        del sys.modules["tutorial"], linecache.cache[FILE]
+        del sys.modules[name], linecache.cache[file]
     return shown
 
 
-def test_the_tutorial_prints_what_it_shows(bless: bool) -> None:
-    text = TUTORIAL.read_text()
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_page_prints_what_it_shows(page: Path, bless: bool) -> None:
+    text = page.read_text()
     pairs = programs(text)
-    found = run([program.text for program, _ in pairs])
+    found = run([program.text for program, _ in pairs], page.stem)
     if bless:
         for (program, _), output in zip(pairs, found):
             start = text.index("```text\n", text.index(program.text) + len(program.text)) + len("```text\n")
             text = text[:start] + output + text[text.index("```", start) :]
-        TUTORIAL.write_text(text)
+        page.write_text(text)
         return
     for (_, shown), output in zip(pairs, found):
-        assert output == shown.text, f"tutorial.md, line {shown.line}"
+        assert output == shown.text, f"{page.name}, line {shown.line}"

@@ -69,6 +69,7 @@ def _sync_counting(combine: str) -> Handler:
     def handler(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
         (predicate,) = arguments.take(walker, node, ("predicate",))
         vote = walker.builder.cast(_vote(walker, predicate, node), i32)
+        walker.builder.op("barrier")  # no other meeting puts memory in order
         return Run(walker.builder.emit("team_reduce", vote, by=combine, width=0))
 
     return handler
