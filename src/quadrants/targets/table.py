@@ -47,7 +47,7 @@ class Row(Record):
 
     what: what it is, and how: how the tests show that it is right, for documents (Markdown).
     module: the full name of its module; member: the name of the object there that is the target ('' for the module itself).
-    host: the processors whose processes can run its code (None: all). A target may have `missing()`, which says why it cannot be
+    host: the processors whose processes can run its code (None: all). Any other target may have `missing()`, which says why it cannot be
     used on this machine ('' where it can); driver: the full name of another module that has it, where the target's own is dear
     to import.
     machine_code: whether `build` gives an Artifact, whose objects the disk cache keeps.
@@ -151,6 +151,8 @@ def missing(arch: Arch) -> str:
         return f"this machine's processor is {knobs.host_arch().name}"
     if found.driver:
         return importlib.import_module(found.driver).missing()
+    if found.host is not None:
+        return ""  # without importing the code generator, which a warm start has no use for
     return getattr(find(arch), "missing", str)()
 
 
