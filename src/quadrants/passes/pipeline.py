@@ -233,6 +233,13 @@ PIPELINE: tuple[Pass, ...] = (
         finds=lambda census: census.launches and census.depth > 1,
     ),
     Pass(
+        "stage_boxes",
+        "lowered",
+        "blocks of a device's threads load what their stencils share once",
+        wanted=lambda options: not _checked(options),  # there an index that is out of range is told
+        finds=lambda census: census.launches and census.parallel > 0,
+    ),
+    Pass(
         "jam",
         "lowered",
         "sums over one range share its loads, and wait less for one another",
@@ -368,6 +375,9 @@ CONSTRAINTS: tuple[Constraint, ...] = (
     Constraint("stage_tiles", "jam", "large sums of products gain more from shared memory"),
     Constraint("stage_tiles", "contract", "products and sums of tiles are fused, too"),
     Constraint("stage_tiles", "share_rows", "large sums of products gain more from shared memory"),
+    Constraint("share_rows", "stage_boxes", "whose threads take which elements of a row is settled"),
+    Constraint("cut_loops", "stage_boxes", "what is read at borders is read by loops of their own"),
+    Constraint("stage_boxes", "contract", "products and sums of stencils are fused, too"),
     Constraint("share_rows", "contract", "products and sums of rows are fused, too"),
     Constraint("tile", "jam", "large sums of products gain more from tiles"),
     Constraint("jam", "interchange", "products of matrices are taken by rows"),
