@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from quadrants.errors import QuadrantsAssertionError, QuadrantsBoundsError, QuadrantsInternalError
-from quadrants.targets.artifact import Message
+
+if TYPE_CHECKING:
+    from quadrants.targets.artifact import Message
 
 __all__ = ["NOTED", "failed", "note", "noted"]
 
 NOTED = -2
 """What machine code gives back after an error that was noted."""
-_noted: list[BaseException] = []
+
+
+class _Noted(threading.local):
+    """The error of each thread of the host: several may launch at once."""
+
+    error: BaseException | None = None
+
+
+_noted = _Noted()
 
 
 def failed(message: Message, words: Sequence[int]) -> QuadrantsAssertionError:
@@ -24,10 +36,11 @@ def failed(message: Message, words: Sequence[int]) -> QuadrantsAssertionError:
 
 def note(error: BaseException) -> int:
     """Keeps an error that cannot pass through machine code; gives the code that the machine code gives back."""
-    _noted[:] = [error]
+    _noted.error = error
     return NOTED
 
 
 def noted() -> BaseException:
     """The error that was noted last."""
-    return _noted.pop() if _noted else QuadrantsInternalError("a device's launch failed, and nobody said why")
+    error, _noted.error = _noted.error, None
+    return error or QuadrantsInternalError("a device's launch failed, and nobody said why")
