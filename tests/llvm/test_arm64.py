@@ -17,7 +17,7 @@ from quadrants.ir.types import f32, f64
 from quadrants.passes import mark_vectors
 from quadrants.passes.context import PassContext
 from quadrants.targets import table
-from quadrants.targets.llvm.arm64 import process, target
+from quadrants.targets.llvm.arm64 import beside, process, target
 
 from .test_x64 import SUM
 
@@ -28,7 +28,8 @@ emulated = [pytest.mark.slow, pytest.mark.skipif(bool(_MISSING), reason=_MISSING
 def test_record() -> None:
     record = target.record()
     assert record.name == "arm64" and record.lanes(f32) == 4 and record.lanes(f64) == 2
-    assert not record.mask_registers and not record.fast_gather and not record.calls_c
+    assert not record.mask_registers and not record.fast_gather and record.calls_c
+    assert not beside.record().calls_c
     assert target.record(target.machine_of("apple-m1")).version != record.version
 
 

@@ -10,6 +10,7 @@ import pytest
 from quadrants.runtime import native, threads
 from quadrants.runtime.loader import Library
 from quadrants.runtime.native_text import Module
+from quadrants.runtime.threads_parking import cycles
 
 if not native.available():
     collect_ignore_glob = ["*.py"]
@@ -50,9 +51,9 @@ def _increment_tasks() -> str:
     f = module.function("spin", "void", "ptr frame", "ptr captures", "i64 begin", "i64 end")
     _, captures, begin, end = f.parameters
     with f.count(end, start=begin):
-        start = f.call("llvm.readcyclecounter", "i64")
+        start = cycles(f)
         with f.loop():
-            f.leave_if((f.call("llvm.readcyclecounter", "i64") - start) > f.load("i64", captures))
+            f.leave_if((cycles(f) - start) > f.load("i64", captures))
     f.give()
 
     f = module.function("spin_and_add_one", "void", "ptr frame", "ptr captures", "i64 begin", "i64 end")

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import math
+import platform
 import random
+import subprocess
+import sys
 
 import pytest
 
@@ -12,15 +15,16 @@ from quadrants.runtime.loader import Library, LoaderError, process_symbol
 
 llvm = pytest.importorskip("llvmlite.binding")
 
-HEADER = 'target triple = "x86_64-unknown-linux-gnu"\n'
+HOST = platform.machine()
+ON_X64 = HOST == "x86_64"
 
 
-def compiled(text: str, relocation: str = "pic", code_model: str = "small", machine: str = "x86_64") -> bytes:
+def compiled(text: str, relocation: str = "pic", code_model: str = "small", machine: str = HOST) -> bytes:
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
-    target = llvm.Target.from_triple(f"{machine}-unknown-linux-gnu")
-    header = HEADER.replace("x86_64", machine)
-    module = llvm.parse_assembly(header + text)
+    triple = f"{machine}-unknown-linux-gnu"
+    target = llvm.Target.from_triple(triple)
+    module = llvm.parse_assembly(f'target triple = "{triple}"\n{text}')
     return target.create_target_machine(reloc=relocation, codemodel=code_model).emit_object(module)
 
 
@@ -131,8 +135,9 @@ def test_absolute_addressing_is_refused() -> None:
         "@x = dso_local global [9 x i64] zeroinitializer\ndefine i64 @f(i64 %i) nounwind {\n"
         " %p = getelementptr i64, ptr @x, i64 %i\n %v = load i64, ptr %p\n ret i64 %v\n}"
     )
-    with pytest.raises(LoaderError, match="R_X86_64_32S?.*pic"):
-        Library().load(compiled(text, relocation="static"))
+    model, name = ("small", "R_X86_64_32S?") if ON_X64 else ("large", "R_AARCH64_MOVW_UABS")
+    with pytest.raises(LoaderError, match=f"{name}.*pic"):
+        Library().load(compiled(text, "static", model))
 
 
 @pytest.mark.parametrize(
@@ -154,8 +159,31 @@ def test_what_is_not_supported_is_said(text: str, message: str) -> None:
 def test_another_machine_is_refused() -> None:
     if not hasattr(llvm, "initialize_all_targets"):
         pytest.skip("this llvmlite cannot make objects of other machines")
-    with pytest.raises(LoaderError, match="not a relocatable ELF object for x86-64"):
-        Library().load(compiled("define void @f() nounwind {\n ret void\n}", machine="aarch64"))
+    other, name = ("aarch64", "x86-64") if ON_X64 else ("x86_64", "Arm64")
+    with pytest.raises(LoaderError, match=f"not a relocatable ELF object for {name}"):
+        Library().load(compiled("define void @f() nounwind {\n ret void\n}", machine=other))
+
+
+ON_EXIT = """
+import ctypes, sys
+from quadrants.runtime.loader import Library
+found = Library().load(bytes.fromhex(sys.argv[1]))
+ctypes.CDLL(None).on_exit(ctypes.c_void_p(found.address("last")), None)
+"""
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "on_exit"), reason="this C library has no on_exit")
+def test_code_outlives_the_interpreter() -> None:
+    """Threads of the pool are still there when Python has ended."""
+    text = """
+declare i64 @write(i32, ptr, i64)
+@said = internal constant [4 x i8] c"last"
+define void @last(i32 %status, ptr %argument) nounwind {
+  %n = call i64 @write(i32 1, ptr @said, i64 4)
+  ret void
+}"""
+    command = [sys.executable, "-c", ON_EXIT, compiled(text).hex()]
+    assert subprocess.run(command, capture_output=True, check=True).stdout == b"last"
 
 
 @pytest.mark.parametrize("content", [b"", b"\x7fELF", b"not an object at all" * 10, b"\x00" * 4096])

@@ -68,6 +68,7 @@ _SLOT_MEMBERS, _SLOT_DOC, _MEMBER_SSIZE, _MEMBER_READ_ONLY = 72, 56, 19, 1
 _SOURCES = (
     "native_text",
     "threads_state",
+    "threads_parking",
     "threads_native",
     "threads_services",
     "launch_probe",

@@ -41,7 +41,6 @@ RESULTS = {
 }
 _MISMATCH = 1  # in place of an object: this binding does not fit
 _ASK = 2  # in place of an object: it would fit, but Python wants to decide
-_MONOTONIC = 1  # the clock
 _LARGEST_EXACT = 1 << 53  # integers up to here are exact as f64
 
 
@@ -493,10 +492,10 @@ def _build_watched(module: Module) -> None:
     with f.when(limited):
         state.set("thread_limit", block.get("threads"))
     with f.when(timed):
-        f.call("clock_gettime", "i32", _MONOTONIC, before, types="i32,ptr")
+        f.call("clock_gettime", "i32", module.host.monotonic, before, types="i32,ptr")
     status = run_entry(f, block.get("entry"), frame, block.get("release"))
     with f.when(timed):
-        f.call("clock_gettime", "i32", _MONOTONIC, after, types="i32,ptr")
+        f.call("clock_gettime", "i32", module.host.monotonic, after, types="i32,ptr")
         seconds = f.load("i64", after) - f.load("i64", before)
         block.increase("spent", seconds * 1_000_000_000 + f.load("i64", after, 8) - f.load("i64", before, 8))
         block.increase("runs")

@@ -1,21 +1,21 @@
-"""Loads relocatable ELF x86-64 objects into the process, without LLVM and without a linker.
+"""Loads relocatable ELF objects into the process, without LLVM and without a linker, on every system.
 
 Objects come from our own code generation: position independent, code model small, no unwinding. They are mapped into
-slabs that live as long as the process, so an address once handed out never dangles. Memory is writable or executable,
-never both. A malformed object raises `LoaderError` before anything of it becomes executable.
+memory that lives as long as the process (`code_memory`), so an address once handed out never dangles. What is particular to
+a processor is its row of `relocations`. A malformed object raises `LoaderError` before anything of it becomes executable.
 """
 
 from __future__ import annotations
 
 import ctypes
-import mmap
-import os
 import struct
-import threading
 from collections.abc import Mapping, Sequence
-from typing import Any
 
+from quadrants.knobs import host_arch
 from quadrants.records import Record
+from quadrants.runtime.code_memory import PAGE, protect, reserve
+from quadrants.runtime.relocations import CALL, MACHINES, TABLE, Machine, OutOfReach, Relocation
+from quadrants.targets import hosts
 
 __all__ = ["Library", "LoadedObject", "LoaderError", "process_symbol"]
 
@@ -29,7 +29,7 @@ _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
 _RELOCATION = struct.Struct("<QIIq")
 
-_RELOCATABLE, _X86_64 = 1, 62
+_RELOCATABLE = 1
 _KIND_NULL, _KIND_SYMBOLS, _KIND_ADDENDS, _KIND_ZERO, _KIND_NO_ADDENDS = 0, 2, 4, 8, 9
 _CONSTRUCTORS = (".init_array", ".fini_array", ".preinit_array", ".ctors", ".dtors")
 _FLAG_WRITE, _FLAG_LOADED, _FLAG_EXECUTE, _FLAG_THREAD_LOCAL = 1, 2, 4, 0x400
@@ -37,15 +37,9 @@ _INDEX_UNDEFINED, _INDEX_ABSOLUTE, _INDEX_COMMON, _INDEX_RESERVED = 0, 0xFFF1, 0
 _BIND_LOCAL, _BIND_WEAK = 0, 2
 _TYPE_THREAD_LOCAL, _TYPE_INDIRECT = 6, 10
 
-_ABSOLUTE_64, _RELATIVE_32, _CALL_32, _RELATIVE_64 = 1, 2, 4, 24
-_TABLE_RELATIVE = (9, 41, 42)
-_NAMES_OF_REFUSED = {3: "R_X86_64_GOT32", 10: "R_X86_64_32", 11: "R_X86_64_32S", 19: "R_X86_64_TLSGD"}
-
 _CODE, _CONSTANTS, _DATA = 0, 1, 2
 _PROTECTION = {_CODE: 1 | 4, _CONSTANTS: 1, _DATA: 1 | 2}
 _SLOT_BYTES = 8
-_PAGE = mmap.PAGESIZE
-_SLAB_BYTES = 1 << 20
 
 
 class LoadedObject(Record):
@@ -66,10 +60,13 @@ class Library:
 
     A symbol that an object leaves undefined is looked up among the symbols given to the call, those of the objects
     loaded with it, those of this library (given, or loaded before), and those of the process (C and mathematics).
+
+    Objects of another machine than the host's can be loaded, too, and not run.
     """
 
-    def __init__(self, symbols: Mapping[str, int] | None = None) -> None:
+    def __init__(self, symbols: Mapping[str, int] | None = None, machine: Machine | None = None) -> None:
         self.symbols: dict[str, int] = dict(symbols or {})
+        self.machine = machine or MACHINES[host_arch()]
 
     def load(self, object_bytes: bytes, symbols: Mapping[str, int] | None = None) -> LoadedObject:
         """Load one object. Raises `LoaderError`."""
@@ -78,16 +75,18 @@ class Library:
     def load_group(self, objects: Sequence[bytes], symbols: Mapping[str, int] | None = None) -> list[LoadedObject]:
         """Load objects that refer to one another, in any order and in cycles. Raises `LoaderError`."""
         try:
-            images = [_Image(_parse(content)) for content in objects]
+            images = [_Image(_parse(content, self.machine), self.machine) for content in objects]
             exported = [image.place() for image in images]
             scopes = [symbols or {}, *exported, self.symbols]
             for image in images:
                 image.relocate(scopes)
+            for image, names in zip(images, exported):
+                image.install()
+                self.symbols.update(names)
         except (struct.error, IndexError, ValueError, OverflowError) as error:
             raise LoaderError(f"malformed object file: {error}") from error
-        for image, names in zip(images, exported):
-            image.install()
-            self.symbols.update(names)
+        except (OSError, MemoryError) as error:
+            raise LoaderError(f"no executable memory for the code: {error}") from error
         return [LoadedObject(names) for names in exported]
 
 
@@ -111,7 +110,8 @@ _process_libraries: list[ctypes.CDLL] = []
 def _search_process(name: str) -> int | None:
     if not _process_libraries:
         _process_libraries.append(ctypes.CDLL(None))
-        for path in ("libm.so.6", "libgcc_s.so.1"):
+        host = hosts.host()
+        for path in host.libraries if host is not None else ():
             try:
                 _process_libraries.append(ctypes.CDLL(path))
             except OSError:  # a C library that keeps everything in one file, as musl does
@@ -170,10 +170,10 @@ def _text(strings: bytes, start: int) -> str:
     return strings[start : strings.index(b"\0", start)].decode()
 
 
-def _parse(content: bytes) -> _Parsed:
+def _parse(content: bytes, machine: Machine) -> _Parsed:
     header = _HEADER.unpack_from(content, 0)
-    if header[0][:7] != b"\x7fELF\x02\x01\x01" or header[1] != _RELOCATABLE or header[2] != _X86_64:
-        raise LoaderError("not a relocatable ELF object for x86-64")
+    if header[0][:7] != b"\x7fELF\x02\x01\x01" or header[1] != _RELOCATABLE or header[2] != machine.number:
+        raise LoaderError(f"not a relocatable ELF object for {machine.name}")
     records = [_SECTION.unpack_from(content, header[6] + index * _SECTION.size) for index in range(header[12])]
     sections = [_parse_section(record, content) for record in records]
     names = sections[header[13]].content
@@ -198,7 +198,7 @@ def _parse_section(record: tuple[int, ...], content: bytes) -> _Section:
         raise LoaderError("relocations without addends are not supported")
     if flags & _FLAG_THREAD_LOCAL:
         raise LoaderError("thread-local variables are not supported")
-    if alignment > _PAGE or alignment & (alignment - 1):
+    if alignment > PAGE or alignment & (alignment - 1):
         raise LoaderError(f"malformed object file: alignment {alignment}")
     in_file = kind not in (_KIND_NULL, _KIND_ZERO)
     if (in_file and first + size > len(content)) or size > 1 << 31:
@@ -222,10 +222,11 @@ def _parse_symbol(record: tuple[int, ...], strings: bytes, sections: list[_Secti
 class _Image:
     """One object between parsing and installing: sections packed into code, constants and data, each on own pages.
 
-    Calls to symbols further than 2 GiB away go through stubs, other uses through a table of addresses, both built here.
+    Calls that do not reach their function go through stubs, other uses through a table of addresses, both built here.
     """
 
-    def __init__(self, parsed: _Parsed) -> None:
+    def __init__(self, parsed: _Parsed, machine: Machine) -> None:
+        self.machine = machine
         self.sections = parsed.sections
         self.symbols = parsed.symbols
         self.relocations = self._parse_relocations()
@@ -237,22 +238,29 @@ class _Image:
         self.content = bytearray()
         self.base = 0
 
-    def _parse_relocations(self) -> list[tuple[_Section, int, int, int, int]]:
-        found: list[tuple[_Section, int, int, int, int]] = []
+    def _parse_relocations(self) -> list[tuple[_Section, int, Relocation, int, int]]:
+        found: list[tuple[_Section, int, Relocation, int, int]] = []
         for section in self.sections:
             if section.kind != _KIND_ADDENDS:
                 continue
             target = self.sections[section.info]
             if target.flags & _FLAG_LOADED:
-                for offset, kind, symbol, addend in _RELOCATION.iter_unpack(section.content):
-                    found.append((target, offset, kind, symbol, addend))
+                for offset, number, symbol, addend in _RELOCATION.iter_unpack(section.content):
+                    found.append((target, offset, self._relocation(number), symbol, addend))
+        return found
+
+    def _relocation(self, number: int) -> Relocation:
+        found = self.machine.relocations.get(number)
+        if found is None:
+            name = self.machine.refused.get(number, number)
+            raise LoaderError(f"relocation {name} is not supported: compile with pic")
         return found
 
     def place(self) -> dict[str, int]:
         """Decide every address, reserve the memory, and return the globals that the object defines."""
         end = 0
         for group in (_CODE, _CONSTANTS, _DATA):
-            start = end = -(-end // _PAGE) * _PAGE
+            start = end = -(-end // PAGE) * PAGE
             for section in self.sections:
                 if section.flags & _FLAG_LOADED and section.group == group:
                     section.place = -(-end // section.alignment) * section.alignment
@@ -260,7 +268,7 @@ class _Image:
             end = self._place_extras(group, -(-end // 16) * 16)
             self.bounds.append((start, end))
         self.content = bytearray(end)
-        self.base = _reserve(end)
+        self.base = reserve(end)
         for section in self.sections:
             if section.place >= 0:
                 self.content[section.place : section.place + len(section.content)] = section.content
@@ -274,18 +282,21 @@ class _Image:
                     self.commons[index] = end
                     end += -(-symbol.size // 16) * 16
             return end
-        wanted = self._symbols_with_stub() if group == _CODE else self._symbols_with_slot()
+        if group == _CODE:
+            wanted, places, size = self._symbols_with_stub(), self.stubs, self.machine.stub_bytes
+        else:
+            wanted, places, size = self._symbols_with_slot(), self.slots, _SLOT_BYTES
         for index in wanted:
-            (self.stubs if group == _CODE else self.slots)[index] = end
-            end += _SLOT_BYTES
+            places[index] = end
+            end += size
         return end
 
     def _symbols_with_stub(self) -> list[int]:
-        calls = dict.fromkeys(symbol for _, _, kind, symbol, _ in self.relocations if kind == _CALL_32)
+        calls = dict.fromkeys(symbol for _, _, kind, symbol, _ in self.relocations if kind.about == CALL)
         return [index for index in calls if self.symbols[index].section == _INDEX_UNDEFINED]
 
     def _symbols_with_slot(self) -> list[int]:
-        uses = dict.fromkeys(symbol for _, _, kind, symbol, _ in self.relocations if kind in _TABLE_RELATIVE)
+        uses = dict.fromkeys(symbol for _, _, kind, symbol, _ in self.relocations if kind.about == TABLE)
         return list(dict.fromkeys([*self.stubs, *uses]))
 
     def _define_symbols(self) -> dict[str, int]:
@@ -314,10 +325,10 @@ class _Image:
                 self.addresses[index] = _find_symbol(self.symbols[index], scopes)
         for index, slot in self.slots.items():
             struct.pack_into("<Q", self.content, slot, self._address(index))
-        for index, stub in self.stubs.items():  # jmp *[rip + distance]
-            struct.pack_into("<HiH", self.content, stub, 0x25FF, self.slots[index] - stub - 6, 0xCCCC)
-        for section, offset, kind, symbol, addend in self.relocations:
-            self._apply(section, offset, kind, symbol, addend)
+        for index, stub in self.stubs.items():
+            self.machine.write_stub(self.content, stub, self.slots[index])
+        for section, offset, relocation, symbol, addend in self.relocations:
+            self._apply(section, offset, relocation, symbol, addend)
 
     def _address(self, symbol: int) -> int:
         address = self.addresses[symbol]
@@ -325,34 +336,41 @@ class _Image:
             raise LoaderError(f"symbol {self.symbols[symbol].name!r} lies in a section that is not loaded")
         return address
 
-    def _apply(self, section: _Section, offset: int, kind: int, symbol: int, addend: int) -> None:
-        width = 8 if kind in (_ABSOLUTE_64, _RELATIVE_64) else 4
-        if offset + width > section.size or section.kind == _KIND_ZERO:
+    def _apply(self, section: _Section, offset: int, relocation: Relocation, symbol: int, addend: int) -> None:
+        if offset + relocation.width > section.size or section.kind == _KIND_ZERO:
             raise LoaderError("malformed object file: a relocation lies outside its section")
         place = section.place + offset
         here = self.base + place
-        if kind == _ABSOLUTE_64:
-            struct.pack_into("<Q", self.content, place, (self._address(symbol) + addend) % (1 << 64))
-        elif kind == _RELATIVE_64:
-            struct.pack_into("<q", self.content, place, self._address(symbol) + addend - here)
-        elif kind in _TABLE_RELATIVE:
-            struct.pack_into("<i", self.content, place, self.slots[symbol] + addend - place)
-        elif kind in (_RELATIVE_32, _CALL_32):
-            distance = self._address(symbol) + addend - here
-            if not -(1 << 31) <= distance < 1 << 31:
-                if kind != _CALL_32:
-                    raise LoaderError(f"symbol {self.symbols[symbol].name!r} is too far away for a direct reference")
-                distance = self.stubs[symbol] + addend - place
-            struct.pack_into("<i", self.content, place, distance)
-        else:
-            raise LoaderError(f"relocation {_NAMES_OF_REFUSED.get(kind, kind)} is not supported: compile with pic")
+        address = self.base + self.slots[symbol] if relocation.about == TABLE else self._address(symbol)
+        try:
+            relocation.write(self.content, place, relocation.measure(address + addend, here))
+        except OutOfReach:
+            if relocation.about != CALL or symbol not in self.stubs:
+                raise LoaderError(
+                    f"symbol {self.symbols[symbol].name!r} is too far away for a direct reference"
+                ) from None
+            relocation.write(self.content, place, relocation.measure(self.base + self.stubs[symbol] + addend, here))
 
     def install(self) -> None:
-        """Copy the object into its memory and give each part its final protection."""
+        """Copy the object into its memory, give each part its final protection, and let the processor see new code."""
         ctypes.memmove(self.base, bytes(self.content), len(self.content))
         for group, (start, end) in enumerate(self.bounds):
             if end > start and group != _DATA:
-                _protect(self.base + start, end - start, _PROTECTION[group])
+                protect(self.base + start, end - start, _PROTECTION[group])
+                if group == _CODE:
+                    _flush(self.base + start, end - start)
+
+
+def _flush(address: int, size: int) -> None:
+    """Have instruction fetches see code that was written as data."""
+    host = hosts.host()
+    if host is None or not host.flush:
+        return
+    function = process_symbol(host.flush)
+    if function is None:
+        raise LoaderError(f"there is no {host.flush}, which makes the processor see new code")
+    second = address + size if host.flush_takes_end else size
+    ctypes.PYFUNCTYPE(None, ctypes.c_void_p, ctypes.c_size_t)(function)(address, second)
 
 
 def _find_symbol(symbol: _Symbol, scopes: Sequence[Mapping[str, int]]) -> int:
@@ -366,51 +384,3 @@ def _find_symbol(symbol: _Symbol, scopes: Sequence[Mapping[str, int]]) -> int:
     if address is None:
         raise LoaderError(f"undefined symbol {symbol.name!r}")
     return address
-
-
-# -------------------------------------------------------------------------------------------------------------- memory
-
-
-class _Slabs:
-    """Memory by whole pages from large private mappings, which are never given back."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.mappings: list[Any] = []
-        self.next = 0
-        self.end = 0
-
-    def reserve(self, size: int) -> int:
-        size = max(-(-size // _PAGE) * _PAGE, _PAGE)
-        with self.lock:
-            if self.next + size > self.end:
-                mapping = mmap.mmap(-1, max(size, _SLAB_BYTES), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-                self.mappings.append(ctypes.c_char.from_buffer(mapping))
-                self.next = ctypes.addressof(self.mappings[-1])
-                self.end = self.next + len(mapping)
-            address = self.next
-            self.next += size
-        return address
-
-
-_slabs = _Slabs()
-
-
-def _reserve(size: int) -> int:
-    try:
-        return _slabs.reserve(size)
-    except (OSError, MemoryError) as error:
-        raise LoaderError(f"no memory for {size} bytes of code: {error}") from error
-
-
-def _protect(address: int, size: int, protection: int) -> None:
-    library = ctypes.CDLL(None, use_errno=True)
-    if library.mprotect(ctypes.c_void_p(address), ctypes.c_size_t(size), protection):
-        number = ctypes.get_errno()
-        raise LoaderError(f"cannot make loaded code executable: {os.strerror(number)}")
-
-
-if hasattr(os, "register_at_fork"):  # a fork while another thread holds the lock would leave it held in the child
-    os.register_at_fork(
-        before=_slabs.lock.acquire, after_in_parent=_slabs.lock.release, after_in_child=_slabs.lock.release
-    )

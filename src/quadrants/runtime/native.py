@@ -9,16 +9,17 @@ from __future__ import annotations
 import functools
 import importlib.machinery
 import os
-import platform
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from quadrants.digest import blake2b
+from quadrants.targets import hosts
 
 if TYPE_CHECKING:
     from quadrants.runtime.loader import LoadedObject
+    from quadrants.targets.hosts import Host
 
 __all__ = ["available", "compile_text", "load_part", "use_cache", "version_file"]
 
@@ -27,10 +28,9 @@ _cache_directory: str | None = None
 
 
 def available() -> bool:
-    """Whether this machine runs the native runtime: x86-64 Linux, a CPython with the global lock."""
-    machine = platform.machine() in ("x86_64", "AMD64") and sys.maxsize > 1 << 32
+    """Whether this process runs the native runtime: a machine of the hosts' table, a CPython with the global lock."""
     locked = getattr(sys, "_is_gil_enabled", lambda: True)()
-    return machine and sys.platform == "linux" and sys.implementation.name == "cpython" and locked
+    return hosts.host() is not None and sys.implementation.name == "cpython" and locked
 
 
 def use_cache(directory: str | os.PathLike[str] | None) -> None:
@@ -63,22 +63,28 @@ def load_part(
     return Library(symbols).load(content)
 
 
-def compile_text(text: str, hot: bool = False) -> bytes:
-    """An object file (position independent, small code model) of LLVM text.
+def compile_text(text: str, hot: bool = False, host: Host | None = None) -> bytes:
+    """An object file (position independent, small code model) of LLVM text, for this process's host or another one.
 
     The first call of the first kernel waits for this, so it takes a path through LLVM that is six times quicker than
-    the first level of optimisation: variables in registers, tidy control flow, plain instruction selection. For `hot`
-    code registers are allocated over whole functions, which takes half as long again.
+    the first level of optimisation: variables in registers, tidy control flow, plain instruction selection where that is to be
+    had. For `hot` code registers are allocated over whole functions, which takes half as long again.
     """
     import llvmlite.binding as llvm
 
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
+    if host is None:
+        host = hosts.host()
+        assert host is not None, "no row of the hosts' table fits this machine"
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+    else:
+        llvm.initialize_all_targets()
+        llvm.initialize_all_asmprinters()
     if hot:
         _allocate_registers_well()
     module = llvm.parse_assembly(text)
-    target = llvm.Target.from_triple("x86_64-unknown-linux-gnu")
-    machine = target.create_target_machine(cpu="x86-64", opt=0, reloc="pic", codemodel="small")
+    target = llvm.Target.from_triple(host.triple)
+    machine = target.create_target_machine(cpu=host.processor, opt=host.code_level, reloc="pic", codemodel="small")
     builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=1))
     passes = llvm.create_new_function_pass_manager()
     passes.add_sroa_pass()
@@ -98,12 +104,18 @@ def _allocate_registers_well() -> None:
 
 
 def _key(sources: Sequence[str], facts: str) -> str:
-    digest = blake2b(facts.encode(), digest_size=12)
+    digest = blake2b(f"{facts} {hosts.host()!r}".encode(), digest_size=12)
     folder = os.path.dirname(__file__)
     for source in [*(os.path.join(folder, name + ".py") for name in sources), __file__, version_file()]:
-        with open(source, "rb") as file:
-            digest.update(file.read())
+        digest.update(_digest_of_file(source))
     return digest.hexdigest()
+
+
+@functools.cache
+def _digest_of_file(path: str) -> bytes:
+    """Parts share sources: each is read once."""
+    with open(path, "rb", buffering=0) as file:
+        return _digest(file.readall())
 
 
 def version_file() -> str:

@@ -13,6 +13,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TypeAlias
 
+from quadrants.targets import hosts
+from quadrants.targets.hosts import Host
+
 __all__ = ["Function", "Module", "Operand", "Record", "Value", "Variable"]
 
 Operand: TypeAlias = "Value | int | float | None"
@@ -28,9 +31,13 @@ _BYTES_OF_TYPE = {"i8": 1, "i32": 4, "i64": 8, "ptr": 8, "float": 4, "double": 8
 
 
 class Module:
-    """LLVM text of one object file: functions, external symbols and zeroed global records."""
+    """LLVM text of one object file: functions, external symbols and zeroed global records. `host`: the machine it is for,
+    where that is another than this process's."""
 
-    def __init__(self) -> None:
+    def __init__(self, host: Host | None = None) -> None:
+        found = host or hosts.host()
+        assert found is not None, "no row of the hosts' table fits this machine"
+        self.host: Host = found
         self.functions: list[Function] = []
         self.declared: dict[str, str] = {}
         self.defined: set[str] = set()
@@ -55,9 +62,9 @@ class Module:
     def text(self) -> str:
         """The module as LLVM text."""
         declared = [line for name, line in self.declared.items() if name not in self.defined or "global" in line]
-        parts = ['target triple = "x86_64-unknown-linux-gnu"', *declared]
+        parts = [f'target triple = "{self.host.triple}"', *declared]
         parts.extend(function.text() for function in self.functions)
-        parts.append('attributes #0 = { nounwind "target-cpu"="x86-64" "frame-pointer"="none" }')
+        parts.append(f'attributes #0 = {{ nounwind "target-cpu"="{self.host.processor}" "frame-pointer"="none" }}')
         return "\n".join(parts) + "\n"
 
 

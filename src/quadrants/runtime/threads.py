@@ -30,6 +30,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from quadrants.ir import streams
+from quadrants.knobs import hardware_threads
 from quadrants.runtime import native
 from quadrants.runtime.threads_state import LARGEST_COUNT, POOL, PoolState
 
@@ -62,7 +63,7 @@ _COUNTERS = (
     "scatter_private",
     "scatter_atomic",
 )
-_SOURCES = ("native_text", "threads_state", "threads_native", "threads_services")
+_SOURCES = ("native_text", "threads_state", "threads_parking", "threads_native", "threads_services")
 _SCATTER = "qd_parallel_scatter"
 
 _lock = threading.RLock()
@@ -131,7 +132,7 @@ def state() -> PoolState:
 
 def default_count() -> int:
     """Threads used unless told otherwise: the processors that this process may run on."""
-    return max(1, min(len(os.sched_getaffinity(0)), LARGEST_COUNT))
+    return max(1, min(hardware_threads(), LARGEST_COUNT))
 
 
 def count() -> int:
@@ -200,6 +201,7 @@ def _load() -> LoadedObject:
             _state.thread_count = count()
             _state.random_state = _random_start
             _state.main_thread = threading.main_thread().ident or 0
+            ctypes.PYFUNCTYPE(None)(loaded.address("qd_prepare"))()
             _register_fork(loaded.address("qd_fork_child"))
             _loaded = loaded
     return _loaded
@@ -235,12 +237,12 @@ def _register_fork(child: int) -> None:
     """Have every fork, of Python or of C, reset the pool in the child: the workers exist in the parent only."""
     from quadrants.runtime.loader import process_symbol
 
-    address = process_symbol("__register_atfork")
-    if address is not None:
-        prototype = ctypes.PYFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 4)
-        prototype(address)(None, None, child, None)
-    else:
-        os.register_at_fork(after_in_child=ctypes.PYFUNCTYPE(None)(child))
+    for name, arguments in (("__register_atfork", (None, None, child, None)), ("pthread_atfork", (None, None, child))):
+        address = process_symbol(name)
+        if address is not None:
+            ctypes.PYFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * len(arguments))(address)(*arguments)
+            return
+    os.register_at_fork(after_in_child=ctypes.PYFUNCTYPE(None)(child))
 
 
 def _forked() -> None:

@@ -7,7 +7,9 @@ the caller waits only for those. So a worker that wakes late is never waited for
 
 from __future__ import annotations
 
+from quadrants.runtime import threads_parking as parking
 from quadrants.runtime.native_text import Function, Module, Operand, Record, Value
+from quadrants.runtime.threads_parking import cycles
 from quadrants.runtime.threads_state import POOL, PoolState
 
 __all__ = [
@@ -95,28 +97,17 @@ def build(module: Module) -> None:
     _build_dispatch(module)
     _build_small(module)
     _build_parallel_for(module)
+    _build_prepare(module)
     _build_fork_child(module)
 
 
-def _futex_wait(f: Function, address: Value, expected: Value) -> Value:
-    """Park while the word is as expected; 0 if it was woken."""
-    return f.call("syscall", "i64", 202, address, 128, expected, None, types="i64,ptr,i32,i32,ptr", variadic=1)
-
-
-def _futex_wake(f: Function, address: Value, how_many: int) -> Value:
-    """Wake who is parked there; gives how many were."""
-    return f.call("syscall", "i64", 202, address, 129, how_many, types="i64,ptr,i32,i32", variadic=1)
-
-
 def _wake(f: Function, state: Record, how_many: int) -> None:
-    """Wake parked workers. From then on they are no sleepers, however late they get a processor: nobody wakes them twice."""
+    """Wake parked workers. Where it is known how many were woken they are no sleepers from then on, however late they get a
+    processor: nobody wakes them twice."""
     f.update("add", "i64", state.address("wakes"), 1, "monotonic")
-    woken = f.larger(_futex_wake(f, state.address("epoch"), how_many), 0).converted("trunc", "i32")
-    f.update("sub", "i32", state.address("sleepers"), woken, "seq_cst")
-
-
-def _cycles(f: Function) -> Value:
-    return f.call("llvm.readcyclecounter", "i64")
+    woken = parking.wake(f, state, "epoch", how_many)
+    if woken is not None:
+        f.update("sub", "i32", state.address("sleepers"), f.larger(woken, 0).converted("trunc", "i32"), "seq_cst")
 
 
 def _build_poll(module: Module) -> None:
@@ -124,7 +115,7 @@ def _build_poll(module: Module) -> None:
     f = module.function("qd_poll", "i1", exported=False)
     state = pool(f)
     f.give_if(f.call("pthread_self", "i64").is_not(state.get("main_thread")), 0)
-    elapsed = _cycles(f) - state.get("last_poll")
+    elapsed = cycles(f) - state.get("last_poll")
     f.give_if(elapsed.is_below(_POLL_CYCLES), 0)
     unlocked = f.call("PyGILState_Check", "i32").is_equal(0)
     with f.when(unlocked):
@@ -132,7 +123,7 @@ def _build_poll(module: Module) -> None:
     ensured = f.call("PyGILState_Ensure", "i32")
     raised = f.call("PyErr_CheckSignals", "i32").is_not(0)
     f.call("PyGILState_Release", "void", ensured)
-    state.set("last_poll", _cycles(f))
+    state.set("last_poll", cycles(f))
     with f.when(raised):
         state.set("interrupted", 1)
     f.give(raised)
@@ -155,14 +146,14 @@ def _build_pieces(module: Module) -> None:
     position, piece = f.variable("i64", begin), f.variable("i64", first)
     with f.loop():
         current = position.value
-        before = _cycles(f)
+        before = cycles(f)
         stop = current + f.smaller(end - current, piece.value)
         f.call(task, "void", frame, captures, current, stop)
         position.value = stop
         f.leave_if(stop >= end)
         f.give_if(f.call("qd_poll", "i1"), 1)
         f.give_if(shared & (f.load_atomic("i64", counter, "monotonic") >= WHOLE), 1)
-        with f.when((_cycles(f) - before).is_below(_PIECE_CYCLES)):
+        with f.when((cycles(f) - before).is_below(_PIECE_CYCLES)):
             piece.value = piece.value + piece.value
     f.give(f.call("qd_poll", "i1"))
 
@@ -235,9 +226,9 @@ def _share_guided(f: Function, state: Record, frame: Value, participant: Value) 
         size = f.smaller(f.larger((limit - current) // parts, least), least * _LONGEST_CHUNK)
         size = f.smaller(((size + grain - 1) // grain) * grain, limit - current)
         with f.when(f.exchange_if("i64", counter, current, current + size, "monotonic")):
-            before = _cycles(f)
+            before = cycles(f)
             _run_chunk(f, state, frame, begin + current, begin + current + size, participant)
-            shortest.value = (f.larger(size * _CHUNK_CYCLES, 1) // f.larger(_cycles(f) - before, 1)) + 1
+            shortest.value = (f.larger(size * _CHUNK_CYCLES, 1) // f.larger(cycles(f) - before, 1)) + 1
 
 
 def _run_chunk(f: Function, state: Record, frame: Value, start: Value, stop: Value, participant: Value) -> None:
@@ -264,7 +255,7 @@ def _build_join(module: Module) -> None:
     f.call("qd_share", "void", (state.get("wanted") - free + 1).converted("sext", "i64"))
     f.update("add", "i32", state.address("finished"), 1, "seq_cst")
     with f.when(f.load_atomic("i32", state.address("waiting"), "seq_cst").is_not(0)):
-        _futex_wake(f, state.address("finished"), 1)
+        parking.wake(f, state, "finished", 1)
     f.give(f.constant("i1", 1))
 
 
@@ -276,22 +267,22 @@ def _build_worker(module: Module) -> None:
     with f.loop():
         seen = f.load_atomic("i32", epoch, "acquire")
         with f.when(f.call("qd_join", "i1").is_equal(0)):
-            start = _cycles(f)
+            start = cycles(f)
             offered = f.variable("i1", 0)
             with f.loop():
                 offered.value = f.load_atomic("i32", seats, "monotonic") > 0
                 f.leave_if(offered.value)
-                f.call("llvm.x86.sse2.pause", "void")
+                parking.pause(f)
                 f.leave_if(_spun_enough(f, start))
             with f.when(offered.value.is_equal(0)):
                 f.update("add", "i32", sleepers, 1, "seq_cst")
-                with f.when(_futex_wait(f, epoch, seen).is_not(0)):
+                with f.when(parking.wait(f, state, "epoch", seen)):
                     f.update("sub", "i32", sleepers, 1, "seq_cst")
     f.give(None)
 
 
 def _spun_enough(f: Function, start: Value) -> Value:
-    return f.constant("i64", _SPIN_CYCLES).is_below(_cycles(f) - start)
+    return f.constant("i64", _SPIN_CYCLES).is_below(cycles(f) - start)
 
 
 def _build_start(module: Module) -> None:
@@ -304,12 +295,12 @@ def _build_start(module: Module) -> None:
     blocked, before = f.entry_slot("alloca [128 x i8], align 16"), f.entry_slot("alloca [128 x i8], align 16")
     with f.when(state.get("started") < goal):
         f.call("pthread_attr_init", "i32", attributes)
-        f.call("pthread_attr_setdetachstate", "i32", attributes, 1, types="ptr,i32")
+        f.call("pthread_attr_setdetachstate", "i32", attributes, module.host.detached, types="ptr,i32")
         f.call("pthread_attr_setstacksize", "i32", attributes, _WORKER_STACK_BYTES, types="ptr,i64")
         f.call("sigfillset", "i32", blocked)
-        for fault in (4, 7, 8, 11):  # a worker's own faults still reach their handlers
+        for fault in module.host.faults:  # a worker's own faults still reach their handlers
             f.call("sigdelset", "i32", blocked, fault, types="ptr,i32")
-        f.call("pthread_sigmask", "i32", 2, blocked, before, types="i32,ptr,ptr")
+        f.call("pthread_sigmask", "i32", module.host.replace_mask, blocked, before, types="i32,ptr,ptr")
         with f.loop():
             f.leave_if(state.get("started") >= goal)
             f.leave_if(
@@ -318,7 +309,7 @@ def _build_start(module: Module) -> None:
                 ).is_not(0)
             )
             state.increase("started")
-        f.call("pthread_sigmask", "i32", 2, before, None, types="i32,ptr,ptr")
+        f.call("pthread_sigmask", "i32", module.host.replace_mask, before, None, types="i32,ptr,ptr")
         f.call("pthread_attr_destroy", "i32", attributes)
     f.give(f.smaller(wanted, state.get("started").converted("trunc", "i32")))
 
@@ -378,15 +369,15 @@ def _build_dispatch(module: Module) -> None:
 def _await_finished(f: Function, state: Record, taken: Value) -> None:
     """Wait, spinning for a moment and then parked, until every worker that took a seat is done."""
     finished, waiting = state.address("finished"), state.address("waiting")
-    start = _cycles(f)
+    start = cycles(f)
     with f.loop():
         f.leave_if(f.load_atomic("i32", finished, "acquire") >= taken)
-        f.call("llvm.x86.sse2.pause", "void")
+        parking.pause(f)
         with f.when(_spun_enough(f, start)):
             f.store_atomic("i32", 1, waiting, "seq_cst")
             count = f.load_atomic("i32", finished, "seq_cst")
             with f.when(count < taken):
-                _futex_wait(f, finished, count)
+                parking.wait(f, state, "finished", count)
 
 
 def _build_small(module: Module) -> None:
@@ -408,7 +399,7 @@ def _build_small(module: Module) -> None:
         f.call(task, "void", frame, captures, current, stop)
         position.value = stop
         f.leave_if(stop >= count)
-        f.leave_if(f.constant("i64", _TIMED_CYCLES).is_below(_cycles(f) - start))
+        f.leave_if(f.constant("i64", _TIMED_CYCLES).is_below(cycles(f) - start))
     f.give(position.value)
 
 
@@ -424,12 +415,12 @@ def _build_parallel_for(module: Module) -> None:
     position, pace = f.variable("i64", 0), f.variable("i64", f.larger(cost, 1))
     work = f.variable("i64", estimate(f, count, cost))
     with f.when((usable_threads(f) > 1) & work_is_small(work.value)):
-        start = _cycles(f)
+        start = cycles(f)
         position.value = f.call("qd_small", "i64", task, frame, captures, count, chunk, work.value, start)
         with f.when(position.value >= count):
             state.increase("small_loops")
             f.give()
-        pace.value = f.larger((_cycles(f) - start) // (position.value * 3), 1)
+        pace.value = f.larger((cycles(f) - start) // (position.value * 3), 1)
         work.value = estimate(f, count - position.value, pace.value)
     workers = worthwhile_workers(f, work.value)
     with f.when(workers > 0), f.when(lock(f)):
@@ -453,6 +444,15 @@ def give_if_interrupted(f: Function, result: Operand = None) -> None:
         f.give_if(f.call("pthread_self", "i64").is_equal(state.get("main_thread")), result)
 
 
+def _build_prepare(module: Module) -> None:
+    """qd_prepare: what the pool needs before anything else of it is called."""
+    f = module.function("qd_prepare", "void")
+    state = pool(f)
+    parking.build_locks(f, state)
+    parking.build_clock(f, state)
+    f.give()
+
+
 def _build_fork_child(module: Module) -> None:
     """qd_fork_child: in a forked child no worker is left and nobody uses the pool."""
     f = module.function("qd_fork_child", "void")
@@ -460,5 +460,5 @@ def _build_fork_child(module: Module) -> None:
     for name in ("started", "busy", "seats", "sleepers", "waiting", "interrupted", "thread_limit"):
         state.set(name, 0)
     state.set("main_thread", f.call("pthread_self", "i64"))
-    f.call("memset", "ptr", state.address("print_lock"), 0, 64, types="ptr,i32,i64")
+    parking.build_locks(f, state)
     f.give()

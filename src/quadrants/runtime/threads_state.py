@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 
-__all__ = ["FAILURE_VALUES", "LARGEST_COUNT", "POOL", "PoolState"]
+__all__ = ["FAILURE_VALUES", "LARGEST_COUNT", "POOL", "ParkingPlace", "PoolState"]
 
 POOL = "qd_pool"
 LARGEST_COUNT = 512
@@ -12,6 +12,12 @@ FAILURE_VALUES = 32
 
 _I64, _I32, _PTR = ctypes.c_int64, ctypes.c_int32, ctypes.c_void_p
 _LINE = ctypes.c_uint8 * 64
+
+
+class ParkingPlace(ctypes.Structure):
+    """A mutex and a condition of pthreads, with room for those of every system."""
+
+    _fields_ = [("mutex", _I64 * 8), ("condition", _I64 * 8)]
 
 
 class PoolState(ctypes.Structure):
@@ -23,6 +29,7 @@ class PoolState(ctypes.Structure):
         ("started", _I64),
         ("main_thread", _I64),
         ("last_poll", _I64),
+        ("cycles_a_tick", _I64),  # where a counter of a fixed pace stands in for the processor's (`threads_parking`)
         ("interrupted", _I32),
         ("waiting", _I32),
         ("gap_1", _LINE),
@@ -65,6 +72,8 @@ class PoolState(ctypes.Structure):
         ("print_buffer", _PTR),
         ("print_size", _I64),
         ("print_capacity", _I64),
+        ("epoch_place", ParkingPlace),  # where threads park that wait for `epoch` to change, where there is no futex
+        ("finished_place", ParkingPlace),
         ("failure_state", _I32),
         ("failure", _I64 * (2 + FAILURE_VALUES)),
     ]

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from quadrants import knobs
 from quadrants.knobs import Arch
-from quadrants.records import Record
+from quadrants.records import Record, replace
+from quadrants.targets import hosts
 
 if TYPE_CHECKING:
     from quadrants.ir.nodes import Module
@@ -66,6 +67,21 @@ class Row(Record):
     checked: str = "executed"
 
 
+_ARM64 = Row(
+    "quadrants.targets.llvm.arm64.target",
+    "the same for Arm64, NEON lanes, threads; on another host in an emulated process beside ours",
+    "executed by an emulator (`qemu-user`): the run tests, also in the process of an emulated Python for Arm64",
+    host=Arch.arm64,
+    checked="emulated",
+)
+_ARM64_BESIDE = replace(
+    _ARM64,
+    module="quadrants.targets.llvm.arm64.beside",
+    host=None,
+    machine_code=False,
+    driver="quadrants.targets.llvm.arm64.tools",
+)
+
 TARGETS: dict[Arch, Row] = {
     Arch.x64: Row(
         "quadrants.targets.llvm.x64.target",
@@ -73,14 +89,7 @@ TARGETS: dict[Arch, Row] = {
         "executed: the whole test suite; the run tests with 1, 8 and 16 lanes forced, too",
         host=Arch.x64,
     ),
-    Arch.arm64: Row(
-        "quadrants.targets.llvm.arm64.target",
-        "the same for Arm64, NEON lanes, threads, in a process beside ours",
-        "executed by an emulator (`qemu-user`): the run tests",
-        machine_code=False,
-        driver="quadrants.targets.llvm.arm64.tools",
-        checked="emulated",
-    ),
+    Arch.arm64: _ARM64 if knobs.host_arch() is Arch.arm64 else _ARM64_BESIDE,
     Arch.cuda: Row(
         "quadrants.targets.llvm.cuda.target",
         "PTX for NVIDIA's GPUs, launched through `cuda-bindings` (`pip install 'quadrants[cuda]'`)",
@@ -149,6 +158,8 @@ def missing(arch: Arch) -> str:
         return "this version has no such target"
     if found.host not in (None, knobs.host_arch()):
         return f"this machine's processor is {knobs.host_arch().name}"
+    if found.host is not None and hosts.host() is None:
+        return f"machine code runs in processes of {', '.join(map(str, hosts.HOSTS))} only"
     if found.driver:
         return importlib.import_module(found.driver).missing()
     if found.host is not None:

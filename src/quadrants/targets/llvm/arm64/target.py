@@ -1,7 +1,6 @@
-"""The Arm64 target: lowered modules to objects with NEON, and kernels that run them in a process of their own.
+"""The Arm64 target: what the processor can do, and lowered modules to objects with NEON for it.
 
-The runtime's loader, pool and launcher are x86-64 code, so Arm64 kernels do not run in the caller's process yet, not on
-an Arm64 host either: see `process`. Elsewhere that process is emulated.
+Kernels run in the caller's process where that is one of an Arm64; elsewhere `beside` runs them in an emulated one.
 """
 
 from __future__ import annotations
@@ -11,10 +10,10 @@ from functools import lru_cache
 from quadrants import knobs
 from quadrants.ir.nodes import Module
 from quadrants.knobs import Arch
+from quadrants.targets import hosts
 from quadrants.targets.artifact import Artifact
 from quadrants.targets.capability import ATOMICS, IEEE, CapabilityRecord, Facts
 from quadrants.targets.llvm import compiling, optimise
-from quadrants.targets.llvm.arm64.program import Program
 from quadrants.targets.llvm.compiling import DTYPES, LIMITS, Options
 from quadrants.targets.llvm.emit import EmittedModule
 
@@ -22,25 +21,25 @@ __all__ = ["Options", "assembly", "build", "compile_module", "emit", "facts", "m
 
 VERSION = "1"
 
-_TRIPLE = "aarch64-unknown-linux-gnu"
 _USUAL = Options()
 
 
-def machine_of(processor: str, features: str = "") -> optimise.Machine:
+def machine_of(processor: str, features: str = "", triple: str = hosts.LINUX_ARM64.triple) -> optimise.Machine:
     """A processor by LLVM's name for it: generic (the base of the architecture, with NEON), apple-m1, neoverse-v1, …
 
-    Which loops run in vectors is not left to LLVM 22: two of its models of costs differ there, which it takes for a
+    The triple's system decides how functions of C are called, and whether a register (x18) is the system's. Which loops run in vectors is not left to LLVM 22: two of its models of costs differ there, which it takes for a
     reason to end the process (maxima of converted bytes were such loops)."""
-    return optimise.Machine(_TRIPLE, processor, features, decides_on_vectors=False)
+    return optimise.Machine(triple, processor, features, decides_on_vectors=False)
 
 
 @lru_cache(maxsize=1)
 def usual_machine() -> optimise.Machine:
     """The processor that kernels run on: the host's, where that is an Arm64, else the base of the architecture."""
-    if knobs.host_arch() is not Arch.arm64:
+    host = hosts.host()
+    if host is None or host.arch is not Arch.arm64:
         return machine_of("generic")
     llvm = optimise.binding()
-    return machine_of(llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
+    return machine_of(llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten(), host.triple)
 
 
 @lru_cache(maxsize=8)
@@ -49,7 +48,7 @@ def record(machine: optimise.Machine | None = None) -> CapabilityRecord:
     machine = machine or usual_machine()
     return CapabilityRecord(
         name="arm64",
-        version=f"arm64-{VERSION}/{machine.processor}/{machine.features}",
+        version=f"arm64-{VERSION}/{machine.triple}/{machine.processor}/{machine.features}",
         dtypes=DTYPES,
         vector_bits=128,
         maximum_vector_bits=128,  # SVE's vectors are LLVM's to use
@@ -57,6 +56,7 @@ def record(machine: optimise.Machine | None = None) -> CapabilityRecord:
         vector_constraint="w",
         marked_vectors=not machine.decides_on_vectors,
         fused_multiply_add=True,
+        calls_c=True,
     )
 
 
@@ -71,10 +71,9 @@ def emit(module: Module, machine: optimise.Machine | None = None) -> EmittedModu
     return compiling.emit(module, machine, record(machine))
 
 
-def build(module: Module, options: knobs.Options) -> Program:
-    """A kernel, ready to run."""
-    artifact = compile_module(module, Options(level=2 if options.opt_level else 0, verify=options.verify))
-    return Program(module, artifact, options)
+def build(module: Module, options: knobs.Options) -> Artifact:
+    """A kernel as objects for the host."""
+    return compile_module(module, Options(level=2 if options.opt_level else 0, verify=options.verify))
 
 
 def compile_module(module: Module, options: Options = _USUAL) -> Artifact:

@@ -1,4 +1,4 @@
-"""What runs Arm64 code on this machine: a C compiler and a linker for it and, where the processor is another, an emulator.
+"""What runs Arm64 code on a machine with another processor: a C compiler and a linker for it, and an emulator.
 
 Light to import: asked whether the target can be used, before anything is compiled.
 """
@@ -11,8 +11,6 @@ import subprocess
 import sys
 from functools import lru_cache
 
-from quadrants import knobs
-from quadrants.knobs import Arch
 from quadrants.records import Record
 
 __all__ = ["Tools", "missing", "tools"]
@@ -24,7 +22,7 @@ _PACKAGES = "Debian's packages are qemu-user, gcc-aarch64-linux-gnu and libc6-de
 
 
 class Tools(Record):
-    """Paths of programs; `emulator`: how the command begins that runs a program, () on Arm64 itself."""
+    """Paths of programs; `emulator`: how the command begins that runs a program."""
 
     compiler: str
     linker: str
@@ -32,7 +30,7 @@ class Tools(Record):
 
 
 def missing() -> str:
-    """Why Arm64 code cannot run here; '' where it can."""
+    """Why Arm64 code cannot be emulated here; '' where it can."""
     return _found()[1]
 
 
@@ -46,19 +44,16 @@ def tools() -> Tools:
 @lru_cache(maxsize=1)
 def _found() -> tuple[Tools | None, str]:
     if sys.platform != "linux":
-        return None, "Arm64 code runs on Linux only, in this version"
-    emulated = knobs.host_arch() is not Arch.arm64
-    prefix = _PREFIX if emulated else ""
-    compiler, linker = shutil.which(prefix + "gcc"), shutil.which(prefix + "ld")
-    emulator = next(filter(None, map(shutil.which, _EMULATORS)), None) if emulated else ""
-    names = (f"{prefix}gcc", f"{prefix}ld", _EMULATORS[0])
+        return None, "Arm64 code is emulated on Linux only"
+    compiler, linker = shutil.which(_PREFIX + "gcc"), shutil.which(_PREFIX + "ld")
+    emulator = next(filter(None, map(shutil.which, _EMULATORS)), None)
+    names = (f"{_PREFIX}gcc", f"{_PREFIX}ld", _EMULATORS[0])
     absent = [name for name, path in zip(names, (compiler, linker, emulator)) if path is None]
     if absent or compiler is None or linker is None or emulator is None:
-        return None, f"there is no {' and no '.join(absent)} on this machine" + (f": {_PACKAGES}" if emulated else "")
+        return None, f"there is no {' and no '.join(absent)} on this machine: {_PACKAGES}"
     if not _has_library(compiler):
-        return None, f"{compiler} finds no C library" + (f": {_PACKAGES}" if emulated else "")
-    start = (emulator, "-L", _root(compiler)) if emulator else ()
-    return Tools(compiler, linker, start), ""
+        return None, f"{compiler} finds no C library: {_PACKAGES}"
+    return Tools(compiler, linker, (emulator, "-L", _root(compiler))), ""
 
 
 def _file(compiler: str, name: str) -> str:
