@@ -16,7 +16,9 @@ from quadrants.ir.text import parse_module
 from quadrants.ir.types import f32, f64
 from quadrants.passes import mark_vectors
 from quadrants.passes.context import PassContext
-from quadrants.targets import table
+from quadrants.runtime.loader import Library
+from quadrants.runtime.relocations import ARM64
+from quadrants.targets import hosts, table
 from quadrants.targets.llvm.arm64 import beside, process, target
 
 from .test_x64 import SUM
@@ -106,6 +108,32 @@ def test_marked_loops_run_in_registers_of_neon(capfd: Any) -> None:
 def test_loops_that_are_not_marked_are_left_alone() -> None:
     """LLVM's models of costs differ on such a loop, and it ends the process where it decides by itself."""
     assert not re.search(r"\.4s", target.assembly(target.compile_module(parse_module(BYTES))))
+
+
+def wide(count: int) -> str:
+    """A kernel that needs more numbers at once than there are registers."""
+    names = [f"%a{k}" for k in range(count)]
+    lines = [f"  %s{k + 1} = add %{'s' if k else 'a'}{k}, {name}" for k, name in enumerate(names[1:])]
+    last = f"%s{count - 1}"
+    lines += [f"  %x{k} = bit_xor {name}, {last}" for k, name in enumerate(names)]
+    lines += [f"  %p{k + 1} = mul %{'p' if k else 'x'}{k}, %x{k + 1}" for k in range(count - 1)]
+    parameters = ", ".join(f"{name}: i64" for name in names)
+    body = "\n".join(lines)
+    return f"quadrants-ir 1\nstage lowered\nkernel @wide({parameters}) -> i64 {{\n{body}\n  return %p{count - 1}\n}}\n"
+
+
+def test_the_register_that_is_apples_is_left_alone() -> None:
+    """x18; on Linux it is one as any other. Objects are ELF's for both, and the loader knows what is in them."""
+    found = {}
+    for triple in (hosts.APPLE.triple, hosts.LINUX_ARM64.triple):
+        options = target.Options(machine=target.machine_of("apple-m1", triple=triple))
+        for text in (wide(40), SUM, LANES, LOOPS):
+            artifact = target.compile_module(parse_module(text), options)
+            library = Library(dict.fromkeys(artifact.externals, 1 << 20), ARM64)
+            assert artifact.entry in library.load(artifact.objects[-1][1]).symbols
+            uses = re.search(r"\b[xw]18\b", target.assembly(artifact, options)) is not None
+            found[triple] = found.get(triple, False) or uses
+    assert found == {hosts.APPLE.triple: False, hosts.LINUX_ARM64.triple: True}
 
 
 @pytest.fixture

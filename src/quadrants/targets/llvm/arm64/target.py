@@ -27,8 +27,9 @@ _USUAL = Options()
 def machine_of(processor: str, features: str = "", triple: str = hosts.LINUX_ARM64.triple) -> optimise.Machine:
     """A processor by LLVM's name for it: generic (the base of the architecture, with NEON), apple-m1, neoverse-v1, …
 
-    The triple's system decides how functions of C are called, and whether a register (x18) is the system's. Which loops run in vectors is not left to LLVM 22: two of its models of costs differ there, which it takes for a
-    reason to end the process (maxima of converted bytes were such loops)."""
+    The triple's system decides how functions of C are called, and whether a register (x18) is the system's. Which loops run in
+    vectors is not left to LLVM 22: two of its models of costs differ there, which it takes for a reason to end the process
+    (maxima of converted bytes were such loops)."""
     return optimise.Machine(triple, processor, features, decides_on_vectors=False)
 
 
