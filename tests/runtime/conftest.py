@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -95,7 +96,7 @@ def scatter_tasks() -> dict[str, dict[str, int]]:
 
 
 @pytest.fixture(scope="session")
-def parallel_for() -> ctypes._CFuncPtr:
+def parallel_for() -> Any:
     pointer, integer = ctypes.c_void_p, ctypes.c_int64
     prototype = ctypes.PYFUNCTYPE(None, pointer, pointer, pointer, integer, integer, integer)
     return prototype(threads.symbols()["qd_parallel_for"])
