@@ -105,7 +105,7 @@ def test_a_tree_gives_what_the_loop_gives(count: int, threads: int, subgroup: in
         x = values.astype({"i64": "i8", "u32": "u4", "f64": "f8", "f32": "f4", "u8": "u1"}[type_])
         arguments = [x, np.int64(2), np.int64(2 + count), x.dtype.type(start)]
         expected = interpret(parse_module(text), arguments)
-        assert interpret(split(text, threads, subgroup), arguments) == expected
+        assert interpret(split(text, threads, subgroup), arguments, debug=True) == expected
 
 
 @pytest.mark.parametrize("shape", [(3, 5, 7), (1, 9, 1), (2, 1, 4), (0, 3, 3), (11, 2, 3)])
@@ -113,7 +113,7 @@ def test_a_tree_gives_what_the_loop_gives(count: int, threads: int, subgroup: in
 def test_counters_of_a_nest_are_carried_on(shape: tuple[int, ...], threads: int) -> None:
     x = np.random.default_rng(1).integers(1, 9, shape).astype(np.float64)
     arguments: list[Any] = [x, np.float64(4), np.int64(100)]
-    assert interpret(split(NEST, threads, 4), arguments) == interpret(parse_module(NEST), arguments)
+    assert interpret(split(NEST, threads, 4), arguments, debug=True) == interpret(parse_module(NEST), arguments)
 
 
 def test_threads_of_a_block_are_the_users_where_trees_can_be_made_of_them() -> None:

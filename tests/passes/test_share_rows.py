@@ -95,7 +95,7 @@ def run(module: Module, rows: int, columns: int) -> list[Any]:
     generator = np.random.default_rng(rows)
     a, x = generator.integers(1, 9, (rows, columns)).astype(np.float64), np.ones(max(rows, columns))
     arrays = [a, x, np.full(rows, 0.5), np.zeros(rows, np.int64)]
-    interpret(module, arrays)
+    interpret(module, arrays, debug=True)
     return arrays
 
 

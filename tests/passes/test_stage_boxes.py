@@ -128,7 +128,7 @@ def test_boxes_give_what_the_loop_gives(
         module = stencil(box(rank, 1), rank, guarded)
         assert not staged or boxes(module) == 1
         y = np.zeros(shape)
-        interpret(module, [x, y, np.int64(0)])
+        interpret(module, [x, y, np.int64(0)], debug=True)
         found.append(y)
     assert (found[0] == found[1]).all()
 

@@ -113,7 +113,7 @@ def results(form: str, step: str, sizes: tuple[int, int, int]) -> list[Any]:
             assert staged(module, record(64, 1 << 14)) == 1
             assert any(op.kind == "for" and threads_loop_of(op) is not None for op in walk(module.kernel.body))
         result = c.copy()
-        interpret(module, [a, b[::1], result])
+        interpret(module, [a, b[::1], result], debug=True)
         found.append(result)
     return found
 
@@ -229,7 +229,7 @@ def test_tensor_cores_give_what_the_nest_gives(
     factors = [(x.view(np.uint32) >> 16).astype(held) if narrow == "bf16" else x.astype(held) for x in (a, b)]
     module = narrow_module(narrow, '"tf32"')
     assert on_tensor_cores(module, TENSORS) == 1
-    interpret(module, [*factors, c])
+    interpret(module, [*factors, c], debug=True)
     assert (c == expected).all()  # whole numbers: nothing is rounded
 
 

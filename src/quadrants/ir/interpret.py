@@ -26,10 +26,10 @@ from quadrants.ir.external import call as call_external
 from quadrants.ir.external import pointee
 from quadrants.ir.formatting import format_message, format_print
 from quadrants.ir.interpret_lanes import interleaving, lane_access
-from quadrants.ir.interpret_threads import THREAD_STEPS, block_loop, is_block_loop, threads_loop
+from quadrants.ir.interpret_threads import THREAD_STEPS, block_loop, is_block_loop, note_access, threads_loop
 from quadrants.ir.nodes import Block, Function, Module, Op, Value
 from quadrants.ir.ops import OPS, Row
-from quadrants.ir.races import RaceFinder
+from quadrants.ir.races import BlockRaces, RaceFinder
 from quadrants.ir.threads import is_threads_loop
 from quadrants.ir.types import ArrayType, MatrixType, ScalarType, Type, scalar_of, shape_of
 from quadrants.recursion import deep_recursion
@@ -178,9 +178,14 @@ class _Program:
         self.debug = debug
         self.output = output
         names = module.kernel.attributes.get("parameter_names") or ()
-        self.races = RaceFinder(dict(zip(module.kernel.parameters, names))) if debug else None
+        self.names: dict[Value, str] = dict(zip(module.kernel.parameters, names))
+        self.races = RaceFinder(self.names) if debug else None
         self._codes: dict[str, tuple[list[Value], Step]] = {}
         self.in_block = False
+
+    def block_races(self) -> BlockRaces | None:
+        """What watches the threads of a block, where races are looked for."""
+        return BlockRaces(self.names) if self.races is not None else None
 
     def combiner(self, by: str, scalar: ScalarType) -> Callable[[Any, Any], Any]:
         return _combiner(by, scalar)
@@ -345,13 +350,17 @@ def _watched(program: _Program, op: Op, position: int) -> Callable[[Environment]
     """`_locator`, with each access noted where races are looked for."""
     locate, races, array_value = _locator(op, position), program.races, op.operands[position]
     type_ = array_value.type
-    if races is None or (type(type_) is ArrayType and not type_.has_descriptor):
+    if races is None or (type(type_) is ArrayType and type_.is_slot):
         return locate
     stored = op.operands[0] if op.kind == "store" else None
+    is_shared = type(type_) is ArrayType and not type_.has_descriptor
 
     def noted(env: Environment) -> tuple[np.ndarray, tuple[int, ...]]:
         found = locate(env)
-        races.note(op, array_value, *found, env[stored] if stored is not None else None)
+        value = env[stored] if stored is not None else None
+        if not is_shared:
+            races.note(op, array_value, *found, value)
+        note_access(op, array_value, found, value)
         return found
 
     return noted

@@ -19,11 +19,12 @@ from quadrants.errors import QuadrantsAssertionError
 from quadrants.ir import evaluate as ev
 from quadrants.ir.fragments import THREADS, depth_of, multiplied
 from quadrants.ir.nodes import Op, Value, walk
+from quadrants.ir.races import BlockRaces
 from quadrants.ir.threads import MEETINGS, block_size, is_of_block, neutral, threads_loop_of, uses_threads
 from quadrants.ir.types import scalar_of
 from quadrants.recursion import deep_recursion
 
-__all__ = ["THREAD_STEPS", "block_loop", "is_block_loop", "threads_loop"]
+__all__ = ["THREAD_STEPS", "block_loop", "is_block_loop", "note_access", "threads_loop"]
 
 Environment = dict[Value, Any]
 _current = threading.local()
@@ -34,7 +35,8 @@ class _Abandoned(BaseException):
 
 
 class _Member:
-    """A thread of a block: `position` in it, `at` the meeting that it has come to (None: it is done), with `value`."""
+    """A thread of a block: `position` in it, `at` the meeting that it has come to (None: it is done), with `value`; how often it
+    has `met` others, by the size of the team."""
 
     def __init__(self, team: _Team, position: int, number: int) -> None:
         self.team = team
@@ -43,6 +45,7 @@ class _Member:
         self.turn = threading.Semaphore(0)
         self.at: Op | None = None
         self.value: Any = None
+        self.met: dict[int, int] = {}
         self.error: BaseException | None = None
 
     def meet(self, op: Op, value: Any) -> dict[int, Any]:
@@ -59,8 +62,9 @@ class _Team:
     """The threads of one block. `order`: the operations of the program, numbered; `multiplied`: what has been brought to a
     `team_multiply`, and by team what that gives."""
 
-    def __init__(self, order: dict[Op, int]) -> None:
+    def __init__(self, order: dict[Op, int], races: BlockRaces | None) -> None:
         self.order = order
+        self.races = races
         self.size = 0
         self.turn = threading.Semaphore(0)
         self.failed = False
@@ -103,9 +107,27 @@ class _Team:
             error = QuadrantsAssertionError("threads of one block are at different meetings")
             error.location = first.location
             raise error
+        if self.races is not None:
+            self._note_meeting(first, met)
         self.brought = {member.position: member.value for member in met}
         self.prefixes = {}
         return met
+
+    def _note_meeting(self, op: Op, met: list[_Member]) -> None:
+        assert self.races is not None
+        if is_of_block(op):
+            self.races.met()
+            return
+        width = op.attributes["width"]
+        for member in met:
+            member.met[width] = member.met.get(width, 0) + 1
+
+
+def note_access(op: Op, array: Value, place: tuple[Any, tuple[int, ...]], value: Any) -> None:
+    """A thread of a block, if one runs, accesses an element."""
+    member = getattr(_current, "member", None)
+    if member is not None and member.team.races is not None:
+        member.team.races.note(member.position, member.met, op, array, *place, value)
 
 
 def _live(member: _Member, task: Callable[[], None]) -> None:
@@ -142,7 +164,9 @@ def block_loop(program: Any, op: Op) -> Callable[[Environment], None]:
         iterations = itertools.product(*ranges)
         first = 0
         while part := list(itertools.islice(iterations, size)):
-            _Team(order).run([_task(run_body, env, arguments, counters) for counters in part], first)
+            _Team(order, program.block_races()).run(
+                [_task(run_body, env, arguments, counters) for counters in part], first
+            )
             first += len(part)
 
     return run
@@ -158,7 +182,9 @@ def threads_loop(program: Any, op: Op) -> Callable[[Environment], None]:
         width = int(env[high])
         if width > size:
             raise QuadrantsAssertionError(f"{width} threads in a block of {size}")
-        _Team(order).run([_task(run_body, env, arguments, (thread,)) for thread in range(width)], 0)
+        _Team(order, program.block_races()).run(
+            [_task(run_body, env, arguments, (thread,)) for thread in range(width)], 0
+        )
 
     return run
 

@@ -1,15 +1,17 @@
-"""Finds races: iterations of a parallel loop that touch one element in a way whose order matters.
+"""Finds races: iterations of a parallel loop, or threads of a block, that touch one element in a way whose order matters.
 
 Order matters where one iteration stores what another loads, updates, or stores with another value, where one updates
 what another loads, and where two update in different ways. Updates of one kind meet in any order; exchanges are how
-iterations agree on an order themselves.
+iterations agree on an order themselves. Threads of a block are in order where they have met in between: all at what the block
+does together, those of a smaller team at what it does.
 """
 
 # pyright: basic
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +19,7 @@ import numpy as np
 from quadrants.errors import QuadrantsAssertionError
 from quadrants.ir.nodes import Op, Value
 
-__all__ = ["RaceFinder"]
+__all__ = ["BlockRaces", "RaceFinder"]
 
 _VERBS = {
     "load": "loads",
@@ -31,11 +33,13 @@ _EXCHANGES = frozenset({"exchange", "compare_exchange"})
 
 
 class _Touch(NamedTuple):
-    """An access: by which iteration, by which operation, what was stored."""
+    """An access: by which iteration (or thread), by which operation, what was stored; how often the thread has met others
+    before, by the size of the team."""
 
     iteration: tuple[int, ...]
     op: Op
     value: bytes
+    met: Mapping[int, int] = MappingProxyType({})
 
 
 # The accesses to one element by kind: at most two of one kind, from different iterations.
@@ -74,32 +78,96 @@ class RaceFinder:
         """An operation accesses an element; QuadrantsAssertionError if another iteration did in a way that conflicts."""
         if self._loop is None:
             return
-        kind = _kind(op)
-        touch = _Touch(self._iteration, op, np.asarray(value).tobytes() if kind == "store" else b"")
-        element = self._elements.setdefault(_address(array, indices), {})
-        for other_kind, touches in element.items():
-            for other in touches:
-                if other.iteration != touch.iteration and _order_matters(kind, touch, other_kind, other):
-                    raise self._race(array_value, array, indices, touch, other)
-        mine = element.setdefault(kind, [])
-        if len(mine) < 2 and all(other.iteration != touch.iteration for other in mine):
-            mine.append(touch)
-        elif kind == "store":
-            mine[:] = [touch if other.iteration == touch.iteration else other for other in mine]
+        touch = _Touch(self._iteration, op, _stored(op, value))
+        other = _meet(self._elements.setdefault(_address(array, indices), {}), touch, _are_apart)
+        if other is not None:
+            raise self._race(array_value, array, indices, touch, other)
 
     def _race(
         self, array_value: Value, array: np.ndarray, indices: tuple[int, ...], touch: _Touch, other: _Touch
     ) -> Exception:
         assert self._loop is not None
-        name = self._names.get(array_value) or array_value.name or "array"
         loop = f"the parallel loop at line {self._loop.location.line}" if self._loop.location else "a parallel loop"
-        place = f"{name}[{', '.join(map(str, indices))}]"
-        error = QuadrantsAssertionError(
-            f"a race in {loop}: iteration {_numbered(other)} {_VERBS[other.op.kind]} {place}{_line(other.op)}, "
-            f"iteration {_numbered(touch)} {_VERBS[touch.op.kind]} it{_line(touch.op)}"
-        )
-        error.location = touch.op.location
-        return error
+        return _error(f"a race in {loop}", "iteration", _place(self._names, array_value, indices), touch, other)
+
+
+class BlockRaces:
+    """Watches the threads of one block."""
+
+    def __init__(self, names: dict[Value, str]) -> None:
+        self._names = names
+        self._elements: dict[int, _Element] = {}
+
+    def met(self) -> None:
+        """All threads of the block are at one place: what comes is behind what was."""
+        self._elements.clear()
+
+    def note(
+        self,
+        thread: int,
+        met: Mapping[int, int],
+        op: Op,
+        array_value: Value,
+        array: np.ndarray,
+        indices: tuple[int, ...],
+        value: Any = None,
+    ) -> None:
+        """A thread accesses an element; QuadrantsAssertionError if another one did in a way that conflicts, and they have not
+        met since."""
+        touch = _Touch((thread,), op, _stored(op, value), dict(met))
+        other = _meet(self._elements.setdefault(_address(array, indices), {}), touch, _have_not_met)
+        if other is not None:
+            place = _place(self._names, array_value, indices)
+            raise _error("a race in a block of threads, which do not meet in between", "thread", place, touch, other)
+
+
+def _stored(op: Op, value: Any) -> bytes:
+    return np.asarray(value).tobytes() if op.kind == "store" else b""
+
+
+def _are_apart(touch: _Touch, other: _Touch) -> bool:
+    return other.iteration != touch.iteration
+
+
+def _have_not_met(touch: _Touch, other: _Touch) -> bool:
+    (one,), (two,) = touch.iteration, other.iteration
+    if one == two:
+        return False
+    return not any(
+        one // width == two // width and times > other.met.get(width, 0) for width, times in touch.met.items()
+    )
+
+
+def _meet(element: _Element, touch: _Touch, apart: Callable[[_Touch, _Touch], bool]) -> _Touch | None:
+    """Takes in an access to an element; gives one that conflicts with it."""
+    kind = _kind(touch.op)
+    for other_kind, touches in element.items():
+        for other in touches:
+            if apart(touch, other) and _order_matters(kind, touch, other_kind, other):
+                return other
+    mine = element.setdefault(kind, [])
+    same = [other for other in mine if other.iteration == touch.iteration]
+    if len(mine) < 2 and not same:
+        mine.append(touch)
+    elif same and (kind == "store" or touch.met):
+        mine[:] = [touch if other.iteration == touch.iteration else other for other in mine]
+    elif not apart(touch, mine[0]):
+        mine[0] = touch
+    return None
+
+
+def _place(names: dict[Value, str], array_value: Value, indices: tuple[int, ...]) -> str:
+    name = names.get(array_value) or array_value.name or "array"
+    return f"{name}[{', '.join(map(str, indices))}]"
+
+
+def _error(what: str, who: str, place: str, touch: _Touch, other: _Touch) -> Exception:
+    error = QuadrantsAssertionError(
+        f"{what}: {who} {_numbered(other)} {_VERBS[other.op.kind]} {place}{_line(other.op)}, "
+        f"{who} {_numbered(touch)} {_VERBS[touch.op.kind]} it{_line(touch.op)}"
+    )
+    error.location = touch.op.location
+    return error
 
 
 def _numbered(touch: _Touch) -> str:

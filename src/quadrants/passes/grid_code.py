@@ -47,10 +47,11 @@ class GridLoop:
 
 class Odometer:
     """The counters of a nest, each from 0 to its extent, for places that lie `step` apart: digits of a step are added to
-    digits of a place, so that no iteration divides. What the host computes goes to `builder`."""
+    digits of a place, so that no iteration divides. What the host computes goes to `builder`, also where there is no place."""
 
     def __init__(self, builder: Builder, extents: Sequence[Value], step: Value) -> None:
-        self.extents = tuple(extents)
+        one = builder.index(1)
+        self.extents = tuple([builder.max(extent, one) for extent in extents])
         self._step = self._digits(builder, step)
 
     def _digits(self, builder: Builder, place: Value) -> list[Value]:
