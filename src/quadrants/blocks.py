@@ -30,6 +30,7 @@ __all__ = [
     "forget",
     "given_away",
     "holding",
+    "host_wrote",
     "register",
 ]
 
@@ -58,14 +59,24 @@ class Resident(Protocol):
 class Block:
     """`size` bytes at an address of the host; `copy` is the memory of `device` that holds them, too."""
 
-    __slots__ = ("_residents", "_stale", "copy", "device", "device_is_stale", "is_given_away", "size", "start")
+    __slots__ = (
+        "_residents",
+        "_stale",
+        "copy",
+        "device",
+        "device_is_stale",
+        "is_given_away",
+        "is_shared",
+        "size",
+        "start",
+    )
 
     def __init__(self, start: int, size: int) -> None:
         self.start = start
         self.size = size
         self.copy: Any = None
         self.device: Any = None
-        self.is_given_away = False
+        self.is_given_away = self.is_shared = False
         self.device_is_stale = True
         self._stale = ctypes.c_int64(0)
         self._residents: list[weakref.ref[Any]] = []
@@ -73,7 +84,7 @@ class Block:
     @property
     def host_is_stale(self) -> bool:
         """Whether the device's memory is newer; machine code that launches what writes there says so, too."""
-        return bool(self._stale.value)
+        return bool(self._stale.value) or self.is_shared
 
     @host_is_stale.setter
     def host_is_stale(self, value: bool) -> None:
@@ -138,9 +149,30 @@ class Block:
             if not reads_only:
                 self.device_is_stale = True
 
+    def share(self, device: Any) -> Any:
+        """The device's memory, which others have from now on, too: they may read and write it at any time."""
+        with busy():
+            if self.is_given_away:
+                raise BufferError(
+                    "the GPU's memory cannot be shared: others have a view of the host's (to_numpy(copy=False), an element)"
+                )
+            copy = self.for_device(device)
+            self.is_shared = True
+            return copy
+
+    def host_wrote(self) -> None:
+        """The host has written what it asked for: those who share the device's memory see it."""
+        if self.is_shared:
+            with busy():
+                self.for_device(self.device)
+
     def give_away(self) -> None:
         """The host is about to give away a view of the block."""
         with busy():
+            if self.is_shared:
+                raise BufferError(
+                    "a view of the host's memory cannot be had while others share the GPU's: take a copy, to_numpy()"
+                )
             self.host_access()
             self.is_given_away = True
 
@@ -196,6 +228,13 @@ def for_host(address: int, reads_only: bool = False) -> None:
     block = holding(address, address)
     if block is not None and block.device is not None:
         block.host_access(reads_only)
+
+
+def host_wrote(address: int) -> None:
+    """After the host has written to what lies at an address."""
+    block = holding(address, address)
+    if block is not None:
+        block.host_wrote()
 
 
 def given_away(address: int) -> None:

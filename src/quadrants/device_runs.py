@@ -19,6 +19,7 @@ from quadrants.runtime import launch
 from quadrants.targets.device.failures import noted
 from quadrants.targets.device.interface import DeviceArray, HostCode
 from quadrants.targets.device.placing import Placement
+from quadrants.targets.device.views import DeviceView, driver_stream
 
 if TYPE_CHECKING:
     from quadrants.program import Program
@@ -55,12 +56,14 @@ class DeviceRuns:
             arrays.append((offset, source, ("array", id(source)) in program.written))
             types.append(type_)
         with busy():
-            placement = Placement(self.code.device, [(as_numpy(value), t) for (_, value, _), t in zip(arrays, types)])
+            views = [as_numpy(value) for _, value, _ in arrays]
+            placement = Placement(self.code.device, list(zip(views, types)))
             for (offset, _, _), placed in zip(arrays, placement.placed):
                 words = _descriptor(placed)
                 frame[offset : offset + len(words)] = words
             try:
                 self._launch(frame)
+                self._let_owners_wait(views)
             finally:
                 placement.take_back([k for k, (_, _, written) in enumerate(arrays) if written])
             for k, (_, value, _) in enumerate(arrays):
@@ -78,6 +81,12 @@ class DeviceRuns:
             self.code.tasks.finish()
         except QuadrantsAssertionError as error:
             raise self._program.failed_check(error) from None
+
+    def _let_owners_wait(self, views: list[Any]) -> None:
+        """What the owners of arrays launch from now on waits for the kernel."""
+        driver = self.code.device.driver
+        for stream in {view.stream for view in views if isinstance(view, DeviceView) and view.stream is not None}:
+            driver.order(driver.stream, driver_stream(stream))
 
     def error(self) -> BaseException:
         """What the entry has noted."""

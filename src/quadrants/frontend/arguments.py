@@ -15,6 +15,7 @@ from quadrants.frontend import protocol
 from quadrants.frontend.protocol import Annotation
 from quadrants.ir.types import ArrayType, ScalarType, Type, array_type, f64, i64, matrix_type, scalar_of_numpy, u1
 from quadrants.records import dataclass_names
+from quadrants.targets.device.views import DeviceView, is_foreign, view_of
 
 __all__ = ["Argument", "as_numpy", "describe_argument", "numpy_array_type"]
 
@@ -68,24 +69,22 @@ class Argument:
 
 
 def as_numpy(value: Any) -> np.ndarray:
-    """An array argument as a NumPy array over the same memory."""
+    """An array argument as a NumPy array over the same memory; one that lies on a GPU as a `DeviceView`."""
     if type(value) is np.ndarray:
         return value
     if protocol.is_storage(value):
         value.place()
         return value._view
-    if hasattr(value, "data_ptr"):
-        if value.device.type != "cpu":
-            raise QuadrantsRuntimeTypeError(
-                f"a torch tensor on {value.device} cannot be used by a CPU kernel: move it with .cpu()"
-            )
-        return value.detach().numpy()
-    return np.asarray(value)
+    if isinstance(value, DeviceView):
+        return value
+    if is_foreign(value):
+        return view_of(value)
+    return value.detach().numpy() if hasattr(value, "data_ptr") else np.asarray(value)
 
 
 def numpy_array_type(array: np.ndarray, static: int, error: Callable[[str], Exception]) -> ArrayType:
     """The IR type of a NumPy array; `error` makes the exception for an element type that kernels do not have."""
-    scalar = scalar_of_numpy(array.dtype)
+    scalar = array.scalar if isinstance(array, DeviceView) else scalar_of_numpy(array.dtype)
     if scalar is None:
         hint = "convert it with .astype(…)" if array.dtype.kind in "fiub" else "kernels take numbers and truth values"
         raise error(f"an array of dtype {array.dtype} (byte order {array.dtype.byteorder!r}): {hint}")
@@ -260,6 +259,8 @@ def _any(name: str, value: Any) -> Argument:
     if protocol.is_array(value):
         _check_unmasked(name, value)
         array = as_numpy(value)
+        if isinstance(array, DeviceView):
+            value = array  # its owner is asked once a launch
         type_ = numpy_array_type(array, 0, lambda text: QuadrantsRuntimeTypeError(f"argument '{name}': {text}"))
         argument = Argument("array", ("array", type_, "numpy", None, (), array.flags.writeable), type_, value)
         argument.array_kind = "numpy"

@@ -168,7 +168,11 @@ def is_storage(value: Any) -> bool:
 
 
 def is_array(value: Any) -> bool:
-    """Whether a Python object is memory that kernels index in place: storage, a NumPy array, a torch tensor."""
+    """Whether a Python object is memory that kernels index in place: storage, a NumPy array, a torch tensor, what other packages
+    share by DLPack or as an array of CUDA's."""
     if is_storage(value) or isinstance(value, np.ndarray):
         return True
-    return type(value).__name__ in ("Tensor", "Parameter") and hasattr(type(value), "data_ptr")
+    kind = type(value)
+    if kind.__name__ in ("Tensor", "Parameter") and hasattr(kind, "data_ptr"):
+        return True
+    return hasattr(kind, "__dlpack_device__") or (hasattr(kind, "__cuda_array_interface__") and kind is not type)

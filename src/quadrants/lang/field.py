@@ -91,7 +91,7 @@ class Field(Storage):
             raise TypeError(f"copy_from takes a field, not {type(other).__name__}")
         if other.shape != self.shape or other._element_shape != self._element_shape:
             raise ValueError(f"shape {other.shape} does not match the shape {self.shape} of this field")
-        self._host()[...] = self._stored(other._numpy(None, None))
+        self._write(self._stored(other._numpy(None, True)))
 
     def to_torch(self, device: Any = None, *, copy: bool | None = True) -> Any:
         """A torch tensor of shape + element shape. `copy` True: independent; None: over the same memory if possible;

@@ -10,7 +10,7 @@ import numpy as np
 from quadrants.ir import types as ir_types
 from quadrants.ir.types import ScalarType
 
-__all__ = ["as_numpy", "bfloat16_to_torch", "numpy_dtype", "to_dlpack", "to_torch"]
+__all__ = ["as_numpy", "bfloat16_to_torch", "from_gpu", "is_for_gpu", "numpy_dtype", "to_torch"]
 
 
 def numpy_dtype(dtype: Any) -> np.dtype:
@@ -77,9 +77,15 @@ def _on_device(tensor: Any, device: Any, copy: bool | None) -> Any:
     return tensor.clone() if copy else tensor
 
 
-def to_dlpack(view: np.ndarray, versioned: bool) -> Any:
-    """A DLPack capsule over `view`; `versioned` asks for the form with flags (NumPy 2.1 or later)."""
-    return view.__dlpack__(max_version=(1, 0)) if versioned else view.__dlpack__()
+def is_for_gpu(device: Any) -> bool:
+    """Whether torch can have an array on a GPU, and one is asked for; with None it is wherever the memory is."""
+    torch = _torch()
+    return bool(torch.cuda.is_available()) and (device is None or torch.device(device).type == "cuda")
+
+
+def from_gpu(storage: Any, device: Any, copy: bool | None) -> Any:
+    """A torch tensor of a storage's memory on the GPU; as `to_torch`."""
+    return _on_device(_torch().from_dlpack(storage), device, copy)
 
 
 _TORCH_NAMES: dict[str, ScalarType] = {

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from quadrants import knobs
+from quadrants import blocks, knobs
 from quadrants.collector import collector_off
 from quadrants.errors import QuadrantsCompilationError, QuadrantsRuntimeError, QuadrantsSyntaxError
 from quadrants.frontend import protocol
@@ -26,6 +26,7 @@ from quadrants.program import Program, failure
 from quadrants.runtime import launch, threads
 from quadrants.targets import table
 from quadrants.targets.device.failures import NOTED, noted
+from quadrants.targets.device.views import DeviceView
 from quadrants.warm_start import Lookup
 
 if TYPE_CHECKING:
@@ -297,7 +298,7 @@ def _attach(argument: Argument, value: Any) -> None:
         parts = [getattr(value, name) for name in argument.names] if argument.names else list(value)
         for child, part in zip(argument.children, parts):
             _attach(child, part)
-    else:
+    elif not isinstance(argument.value, DeviceView):
         argument.value = value
 
 
@@ -350,11 +351,15 @@ def _overlap(program: Program, leaves: list[Argument]) -> bool:
 
 
 def _span(value: Any) -> tuple[int, int]:
+    """The addresses that an array reaches; the device's where others share its memory there, for they may pass it, too."""
     array = as_numpy(value)
     if array.size == 0:
         return (0, 0)
     home: Any = getattr(np.lib, "array_utils", np)  # NumPy moved it in 2.0
-    return home.byte_bounds(array)
+    low, high = home.byte_bounds(array)
+    block = blocks.holding(low, high) if blocks.are_mirrored() else None
+    shift = block.copy.address - block.start if block is not None and block.is_shared else 0
+    return low + shift, high + shift
 
 
 def kernel(

@@ -63,7 +63,7 @@ class Ndarray(Storage):
             raise AssertionError(f"copy_from takes an ndarray, not {type(other).__name__}")
         if other.shape != self.shape or other._element_shape != self._element_shape:
             raise AssertionError(f"shape {other.shape} does not match the shape {self.shape} of this ndarray")
-        self._host()[...] = self._stored(other._numpy(None, None))
+        self._write(self._stored(other._numpy(None, True)))
 
     def _rank_error(self, count: int) -> Exception:
         return QuadrantsIndexError(f"{count} indices into an ndarray of {len(self.shape)} axes")
@@ -74,13 +74,13 @@ class Ndarray(Storage):
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
-        view = self._host()
+        view = self._given_away()
         if self._scalar.numpy is None:
             raise AttributeError(f"NumPy has no dtype for {self._scalar}")
         return view.__array_interface__
 
     def __reduce__(self) -> tuple:
-        values = np.ascontiguousarray(self._host())
+        values = np.ascontiguousarray(self._host(reads_only=True))
         return (_restore, (self._scalar, self._element_shape, self.shape, self._order, self.has_grad(), values))
 
     def __deepcopy__(self, memo: object) -> Ndarray:
@@ -145,7 +145,7 @@ def _restore(
     values: np.ndarray,
 ) -> Ndarray:
     array = _CLASSES[len(element_shape)](scalar, element_shape, shape, order, needs_grad)
-    array._host()[...] = values
+    array._write(values)
     return array
 
 

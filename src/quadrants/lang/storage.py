@@ -13,7 +13,7 @@ from quadrants import blocks, knobs
 from quadrants.errors import QuadrantsBoundsError, QuadrantsRuntimeError
 from quadrants.ir import types as ir_types
 from quadrants.ir.types import ArrayType, ScalarType
-from quadrants.lang import interop, numeric
+from quadrants.lang import interop, numeric, sharing
 from quadrants.lang.matrix import Matrix, wrap_value
 from quadrants.runtime import layout, memory
 
@@ -156,6 +156,13 @@ class Storage:
             blocks.for_host(view.ctypes.data, reads_only)
         return view
 
+    def _write(self, values: Any, place: Any = ...) -> None:
+        """Writes what `_view` holds at a place of it."""
+        view = self._host()
+        view[place] = values
+        if blocks.are_mirrored():
+            blocks.host_wrote(view.ctypes.data)
+
     def _given_away(self) -> np.ndarray:
         """`_host` for views that others keep: a device cannot know when they read or write."""
         view = self._host()
@@ -232,7 +239,7 @@ class Storage:
     def __setitem__(self, key: Any, value: Any) -> None:
         """Set one element; a vector or matrix element takes a value, a sequence, or one number for all components.
         Errors as in `__getitem__`; ValueError for a value of another shape."""
-        self._host()[self._index(key)] = self._element(value)
+        self._write(self._element(value), self._index(key))
 
     def _element(self, value: Any) -> np.ndarray:
         values, _ = numeric.operand(value)
@@ -255,7 +262,7 @@ class Storage:
 
     def fill(self, val: Any) -> None:
         """Set every element to `val`, a number, or a vector or matrix of the element's shape."""
-        self._host()[...] = self._element(val)
+        self._write(self._element(val))
 
     def _numpy(self, dtype: Any, copy: bool | None) -> np.ndarray:
         """Shape + element shape as a NumPy array; see to_numpy."""
@@ -277,9 +284,11 @@ class Storage:
         if values.shape != shape:
             raise ValueError(f"shape {values.shape} does not match the shape {shape} of this {self._kind}")
         view = self._host()
-        view[...] = self._stored(values).reshape(view.shape)
+        self._write(self._stored(values).reshape(view.shape))
 
     def _torch(self, device: Any, copy: bool | None) -> Any:
+        if (copy is not True or device is not None) and interop.is_for_gpu(device) and sharing.device_of() is not None:
+            return interop.from_gpu(self, device, copy)
         view = self._host(reads_only=True) if copy else self._given_away()
         if self._scalar is ir_types.bf16:
             return interop.bfloat16_to_torch(view, device, copy)
@@ -290,13 +299,26 @@ class Storage:
 
     def to_dlpack(self, versioned: bool = False) -> Any:
         """A DLPack capsule over the memory (shape + element shape), of the versioned form if asked for."""
-        return interop.to_dlpack(self._given_away(), versioned)
+        return self.__dlpack__(max_version=(1, 0)) if versioned else self.__dlpack__()
 
     def __dlpack__(self, **options: Any) -> Any:
+        device = sharing.device_of()
+        if device is not None:
+            return sharing.capsule(self, self._host(reads_only=True), device, **options)
         return self._given_away().__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return self._host().__dlpack_device__()
+        device = sharing.device_of()
+        return self._host(reads_only=True).__dlpack_device__() if device is None else sharing.place_of(device)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        device = sharing.device_of()
+        if device is None:
+            raise AttributeError(f"this {self._kind} lies in the host's memory")
+        if self._scalar.numpy is None:
+            raise AttributeError(f"arrays of CUDA's interface have no type for {self._scalar}: use DLPack")
+        return sharing.array_interface(self, self._host(reads_only=True), device)
 
 
 @knobs.on_reset

@@ -113,7 +113,7 @@ class Tensor(Storage):
         self._impl.copy_from(source)
 
     def __reduce__(self) -> tuple:
-        values = np.ascontiguousarray(self._host())
+        values = np.ascontiguousarray(self._host(reads_only=True))
         element = MatrixAnnotation(self._element_shape, self._scalar) if self._element_shape else self._scalar
         return (_restore, (element, self.shape, self._backend(), self._order, self.has_grad(), values))
 
@@ -209,5 +209,5 @@ def _restore(
     values: np.ndarray,
 ) -> Tensor:
     made = tensor(dtype, shape, backend=backend, layout=layout, needs_grad=needs_grad)
-    made._host()[...] = values
+    made._write(values)
     return made

@@ -42,6 +42,8 @@ class Target(Protocol):
         """What users are told of it beside the record."""
         ...
 
+    # Targets whose device's memory other packages may share also offer `shared_device()` (targets/device/views.py).
+
 
 class Row(Record):
     """One target.

@@ -68,8 +68,8 @@ class Bindings:
         self._fault = _OK
         self._fault_text = ""
         self._kernels: list[tuple[Loaded, Any]] = []
-        self._queues = Queues()
-        self._events: list[Event] = []
+        self.queues = Queues()
+        self._events: dict[int, Event] = {}
         self._current = 0
         self._kept: list[Any] = []
         self.addresses = {name: self._exported(name, types) for name, types in _PROTOTYPES.items()}
@@ -126,7 +126,7 @@ class Bindings:
 
     def cuMemFree(self, address: int) -> tuple[Result]:
         """Waits for everything, as the driver does."""
-        self._queues.wait_for_all()
+        self.queues.wait_for_all()
         piece = self._pieces.pop(address, None)
         if piece is None:
             return (Result.CUDA_ERROR_INVALID_VALUE,)
@@ -134,7 +134,7 @@ class Bindings:
         return (self._fault,)
 
     def cuMemcpyHtoD(self, address: int, data: bytes, size: int) -> tuple[Result]:
-        self._queues.wait_for(DEFAULT)
+        self.queues.wait_for(DEFAULT)
         memory = self.machine.memory
         if self._is_foreign(address, size):
             return (Result.CUDA_ERROR_INVALID_VALUE,)
@@ -142,7 +142,7 @@ class Bindings:
         return (self._fault,)
 
     def cuMemcpyDtoH(self, place: int, address: int, size: int) -> tuple[Result]:
-        self._queues.wait_for(DEFAULT)
+        self.queues.wait_for(DEFAULT)
         if self._is_foreign(address, size):
             return (Result.CUDA_ERROR_INVALID_VALUE,)
         ctypes.memmove(place, self.machine.memory.bytes[address : address + size].tobytes(), size)
@@ -184,13 +184,13 @@ class Bindings:
         if self._current != _CONTEXT:
             return (Result.CUDA_ERROR_INVALID_CONTEXT,)
         number = (kernel - 0x7000) // 16 - 1
-        if not self._queues.has(stream) or not 0 <= number < len(self._kernels):
+        if not self.queues.has(stream) or not 0 <= number < len(self._kernels):
             return (Result.CUDA_ERROR_INVALID_HANDLE,)
         module, code = self._kernels[number]
         size = module.module.functions[code.name].parameters[0].size
         (pointer,) = (ctypes.c_void_p * 1).from_address(parameters)
         frame = ctypes.string_at(pointer, size)
-        self._queues.add(stream, lambda: self._run(module, code, gx, bx, frame))
+        self.queues.add(stream, lambda: self._run(module, code, gx, bx, frame))
         return (self._fault,)
 
     def _run(self, module: Loaded, code: Any, blocks: int, threads: int, frame: bytes) -> None:
@@ -203,8 +203,44 @@ class Bindings:
         except Trap as trap:
             self._fault, self._fault_text = Result.CUDA_ERROR_LAUNCH_FAILED, f": {trap}"
 
-    def cuStreamSynchronize(self, stream: int) -> tuple[Result]:
-        if not self._queues.has(stream):
+    # Streams and events.
+
+    def cuStreamCreate(self, flags: int) -> tuple[Result, int]:
+        return (_OK, self.queues.open(bool(flags))) if flags in (0, 1) else (Result.CUDA_ERROR_INVALID_VALUE, 0)
+
+    def cuStreamDestroy(self, stream: int) -> tuple[Result]:
+        if stream == DEFAULT or not self.queues.has(stream):
             return (Result.CUDA_ERROR_INVALID_HANDLE,)
-        self._queues.wait_for(stream)
+        self.queues.close(stream)
+        return (_OK,)
+
+    def cuEventCreate(self, flags: int) -> tuple[Result, int]:
+        self._events[handle := 0x9000 + 16 * len(self.calls)] = Event()
+        return _OK, handle
+
+    def cuEventRecord(self, event: int, stream: int) -> tuple[Result]:
+        if event not in self._events or not self.queues.has(stream):
+            return (Result.CUDA_ERROR_INVALID_HANDLE,)
+        self.queues.record(self._events[event], stream)
+        return (self._fault,)
+
+    def cuStreamWaitEvent(self, stream: int, event: int, flags: int) -> tuple[Result]:
+        if event not in self._events or not self.queues.has(stream):
+            return (Result.CUDA_ERROR_INVALID_HANDLE,)
+        self.queues.hold(stream, self._events[event])
+        return (self._fault,)
+
+    def cuEventSynchronize(self, event: int) -> tuple[Result]:
+        if event not in self._events:
+            return (Result.CUDA_ERROR_INVALID_HANDLE,)
+        self.queues.wait_for_event(self._events[event])
+        return (self._fault,)
+
+    def cuEventDestroy(self, event: int) -> tuple[Result]:
+        return (_OK if self._events.pop(event, None) is not None else Result.CUDA_ERROR_INVALID_HANDLE,)
+
+    def cuStreamSynchronize(self, stream: int) -> tuple[Result]:
+        if not self.queues.has(stream):
+            return (Result.CUDA_ERROR_INVALID_HANDLE,)
+        self.queues.wait_for(stream)
         return (self._fault,)

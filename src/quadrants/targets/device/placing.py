@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from quadrants.blocks import Block, holding
+from quadrants.errors import QuadrantsInternalError
 from quadrants.ir.nodes import Module, walk
 from quadrants.ir.ops import OPS
 from quadrants.ir.types import ArrayType
 from quadrants.targets.device.interface import DeviceArray, Memory, Room
+from quadrants.targets.device.views import DeviceView
 
 __all__ = ["Placement", "written_parameters"]
 
@@ -27,6 +29,9 @@ class Placement:
         self._arrays = [array for array, _ in arrays]
         self._places: list[tuple[Memory, int]] = [(_NOTHING, 0)] * len(arrays)
         self._blocks: dict[int, Block] = {}
+        for k, array in enumerate(self._arrays):
+            if isinstance(array, DeviceView):
+                self._places[k] = (_There(array), 0)
         for start, end, members in _pieces(self._arrays):
             block = holding(start, end) if end > start else None
             if block is not None and not keeps_blocks:
@@ -65,12 +70,28 @@ class Placement:
             block.was_written()
         for k in written:
             array, (memory, offset) = self._arrays[k], self._places[k]
+            if isinstance(array, DeviceView):
+                continue
             if k in self._blocks or array.size == 0 or not array.flags.writeable:
                 continue
             image = images.get(id(memory))
             if image is None:
                 image = images[id(memory)] = np.frombuffer(memory.read(0, memory.size), np.uint8)
             array[...] = _view(array, image, offset)
+
+
+class _There:
+    """Memory that the device has already: nothing is copied."""
+
+    def __init__(self, view: DeviceView) -> None:
+        self.address, self.size = view.address, view.nbytes
+        self._keep = view.keep
+
+    def write(self, offset: int, data: bytes) -> None:
+        raise QuadrantsInternalError("memory of another package is written by kernels alone")
+
+    def read(self, offset: int, size: int) -> bytes:
+        raise QuadrantsInternalError("memory of another package is read by kernels alone")
 
 
 class _Nothing:
@@ -103,9 +124,10 @@ def _extent(array: np.ndarray[Any, Any]) -> tuple[int, int]:
 
 
 def _pieces(arrays: Sequence[np.ndarray[Any, Any]]) -> list[tuple[int, int, list[int]]]:
-    """(start, end, positions) of the arrays that reach one another by overlaps."""
+    """(start, end, positions) of the host's arrays that reach one another by overlaps."""
     found: list[tuple[int, int, list[int]]] = []
-    for k in sorted(range(len(arrays)), key=lambda k: _extent(arrays[k])):
+    host = [k for k, array in enumerate(arrays) if not isinstance(array, DeviceView)]
+    for k in sorted(host, key=lambda k: _extent(arrays[k])):
         start, end = _extent(arrays[k])
         if found and start < found[-1][1]:
             last_start, last_end, members = found.pop()

@@ -54,6 +54,10 @@ class LaunchDriver(Protocol):
         """Launches a kernel whose one parameter are those bytes; it may return before the kernel is done."""
         ...
 
+    def order(self, first: int, then: int) -> None:
+        """What is launched to the stream `then` from now on waits for what the stream `first` has to do now."""
+        ...
+
     def native_launch(self) -> NativeLaunch | None:
         """How machine code launches kernels, which are numbers then; None where that has to go through `launch`."""
         ...

@@ -46,6 +46,8 @@ class LaunchDevice:
 
     def __init__(self, driver: LaunchDriver, compiler: Compiler) -> None:
         self.driver = driver
+        self.dlpack_device: tuple[int, int] | None = None
+        """The device as DLPack names it, where other packages can have its memory."""
         self._compiler = compiler
         self.services = Services(self)
         self.speaking: weakref.WeakSet[_Tasks] = weakref.WeakSet()

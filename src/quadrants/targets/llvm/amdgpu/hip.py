@@ -129,6 +129,10 @@ class HipDriver:
         sizes = [ctypes.c_uint(number) for number in (blocks, 1, 1, threads, 1, 1, 0)]
         self._call("hipModuleLaunchKernel", kernel, *sizes, None, pointers, None)
 
+    def order(self, first: int, then: int) -> None:
+        """There is one stream."""
+        assert first == then == 0
+
     def native_launch(self) -> None:
         """Kernels are launched from Python."""
 

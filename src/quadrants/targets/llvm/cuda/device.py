@@ -7,6 +7,7 @@ from typing import Protocol
 
 from quadrants import knobs
 from quadrants.ir.nodes import Module
+from quadrants.targets.device.dlpack import CUDA
 from quadrants.targets.device.tasks import Task
 from quadrants.targets.llvm.cuda.compile import compile_tasks, generation
 from quadrants.targets.llvm.device_driver import LaunchDriver
@@ -29,4 +30,6 @@ def device_of(driver: LaunchDriver, sm: int) -> LaunchDevice:
     def compiled(module: Module, tasks: Sequence[Task], options: knobs.Options) -> CompiledTasks:
         return compile_tasks(module, tasks, generation(sm), 2 if options.opt_level else 0, options.verify)
 
-    return LaunchDevice(driver, compiled)
+    device = LaunchDevice(driver, compiled)
+    device.dlpack_device = (CUDA, 0)
+    return device

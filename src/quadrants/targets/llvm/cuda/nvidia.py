@@ -71,6 +71,7 @@ done:
   ret i32 %r
 }
 """
+_UNTIMED = 2  # CU_EVENT_DISABLE_TIMING
 _CALLED = ("cuCtxSetCurrent", "cuLaunchKernel")
 
 
@@ -185,6 +186,16 @@ class NvidiaDriver:
         pointers = (ctypes.c_void_p * 1)(ctypes.addressof(frame))
         place = ctypes.addressof(pointers)
         self._call(self._cuda.cuLaunchKernel, kernel, blocks, 1, 1, threads, 1, 1, 0, 0, place, 0)
+
+    def order(self, first: int, then: int) -> None:
+        """What is launched to the stream `then` from now on waits for what the stream `first` has to do now."""
+        if first == then:
+            return
+        self._here()
+        event = self._call(self._cuda.cuEventCreate, _UNTIMED)
+        self._call(self._cuda.cuEventRecord, event, first)
+        self._call(self._cuda.cuStreamWaitEvent, then, event, 0)
+        self._call(self._cuda.cuEventDestroy, event)
 
     def synchronise(self) -> None:
         self._here()

@@ -8,8 +8,9 @@ from quadrants.targets.capability import CapabilityRecord, Facts
 from quadrants.targets.device.host import HostProgram
 from quadrants.targets.llvm.cuda import compile, drivers
 from quadrants.targets.llvm.device_facts import facts_of
+from quadrants.targets.llvm.device_launches import LaunchDevice
 
-__all__ = ["build", "facts", "record"]
+__all__ = ["build", "facts", "record", "shared_device"]
 
 
 def record() -> CapabilityRecord:
@@ -20,6 +21,11 @@ def record() -> CapabilityRecord:
 def facts() -> Facts:
     """What users are told of it."""
     return facts_of(record(), {})
+
+
+def shared_device() -> LaunchDevice:
+    """The device, whose memory other packages may share."""
+    return drivers.current().device
 
 
 def build(module: Module, options: knobs.Options) -> HostProgram:
