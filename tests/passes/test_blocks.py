@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from quadrants import knobs
 from quadrants.errors import QuadrantsAssertionError, QuadrantsUnsupportedError
 from quadrants.ir.interpret import interpret
 from quadrants.ir.nodes import walk
@@ -15,6 +16,9 @@ from quadrants.ir.threads import TEAM_OPS
 from quadrants.ir.verify import VerificationError, verify
 from quadrants.passes import blocks
 from quadrants.passes.context import PassContext
+from quadrants.passes.driver import run_pipeline
+from quadrants.records import replace
+from quadrants.targets.simulated.profiles import PLAIN
 
 pytestmark = pytest.mark.slow
 
@@ -133,6 +137,25 @@ BODIES = {
     }
     store %r, %y[%i]
     """,
+    "who has left an inner loop waits for the others": """
+    %limit = constant 19.0 : f32
+    %step = constant 2.0 : f32
+    %r = while carry (%a = %v) : f32 {
+      %most = team_reduce %a {by = "max", width = 4} : f32
+      %less = lt %most, %limit : u1
+      yield %less
+    } do (%e) {
+      %m = add %t, %one : i64
+      %c = for %k in %zero .. %m carry (%p = %e) : f32 {
+        %q = shuffle %p, %k {width = 8} : f32
+        %d = max %q, %p : f32
+        yield %d
+      }
+      %f = add %c, %step : f32
+      yield %f
+    }
+    store %r, %y[%i]
+    """,
     "memory of each thread's own": """
     %own = slot {type = matrix<f32, 2x3>} : array<f32, 2, 2, 3, L>
     %shared = shared {type = matrix<f32, 8>} : array<f32, 1, 8, B>
@@ -178,6 +201,60 @@ def test_the_same_before_and_behind(body: str, count: int) -> None:
     assert not any(op.kind in TEAM_OPS for op in walk(module.kernel.body))
     assert (results(module, count) == before).all()
     assert count < 8 or before.any()
+
+
+@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES.keys())
+@pytest.mark.parametrize("subgroup", [1, 2, 4, 8, 32])
+def test_the_same_where_threads_run_at_once(body: str, subgroup: int) -> None:
+    """Whatever the size of the hardware's subgroups is: meetings of larger teams go through memory of the block."""
+    record = replace(PLAIN, launches=False, threads=True, subgroup_sizes=(subgroup,))
+    for count in (1, 8, 21):
+        expected = results(module_of(body), count)
+        found = run_pipeline(module_of(body), knobs.Options(verify=True), record)
+        assert (results(found, count) == expected).all()
+        kinds = {op.kind for op in walk(found.kernel.body)}
+        assert kinds.isdisjoint({"team_reduce", "team_scan"})
+        assert subgroup > 1 or kinds.isdisjoint({"shuffle", "ballot"})
+
+
+@pytest.mark.parametrize("by", ["add", "min", "mul"])
+@pytest.mark.parametrize("size", [5, 33, 96, 128, 300])
+@pytest.mark.parametrize("subgroup", [1, 8, 32, 64])
+def test_large_blocks_combine_in_one_order(by: str, size: int, subgroup: int) -> None:
+    body = f"""
+    %a = team_reduce %v {{by = "{by}", width = 0}} : f32
+    %b = team_scan %v {{by = "{by}", width = 0}} : f32
+    %c = team_scan %v {{by = "{by}", exclusive = True, width = 0}} : f32
+    %d = team_reduce %v {{by = "{by}", width = 64}} : f32
+    %e = team_scan %v {{by = "{by}", exclusive = True, width = 16}} : f32
+    %w = lt %v, %a : u1
+    %m = ballot %w {{width = 64}} : u64
+    %f = cast %m : f32
+    %g = shuffle %f, %half {{width = 0}} : f32
+    %p = add %a, %b : f32
+    %q = add %c, %d : f32
+    %r = add %e, %g : f32
+    %s = add %p, %q : f32
+    %z = add %s, %r : f32
+    store %z, %y[%i]
+    """
+    head = _HEAD.replace('block_dim": 8', f'block_dim": {size}')
+
+    def module() -> Any:
+        return parse_module(head + body.strip("\n").rstrip() + _TAIL)
+
+    def found(module: Any) -> np.ndarray:
+        x = np.random.default_rng(size).normal(size=size + 70).astype(np.float32)
+        y = np.zeros_like(x)
+        interpret(module, [x, y])
+        return y
+
+    expected = found(module())
+    record = replace(PLAIN, launches=False, threads=True, subgroup_sizes=(subgroup,))
+    assert np.array_equal(found(run_pipeline(module(), knobs.Options(verify=True), record)), expected, equal_nan=True)
+    blocks.run(apart := module(), PassContext())
+    assert np.array_equal(found(apart), expected, equal_nan=True)
+    assert np.isfinite(expected).sum() > size // 2 or by != "add"
 
 
 def test_threads_at_different_meetings_are_found() -> None:

@@ -26,11 +26,19 @@ from quadrants.ir.external import call as call_external
 from quadrants.ir.external import pointee
 from quadrants.ir.formatting import format_message, format_print
 from quadrants.ir.interpret_lanes import interleaving, lane_access
-from quadrants.ir.interpret_threads import THREAD_STEPS, block_loop, is_block_loop, note_access, threads_loop
+from quadrants.ir.interpret_threads import (
+    THREAD_STEPS,
+    block_loop,
+    counting,
+    going,
+    is_block_loop,
+    note_access,
+    threads_loop,
+)
 from quadrants.ir.nodes import Block, Function, Module, Op, Value
 from quadrants.ir.ops import OPS, Row
 from quadrants.ir.races import BlockRaces, RaceFinder
-from quadrants.ir.threads import is_threads_loop
+from quadrants.ir.threads import has_meetings, is_threads_loop
 from quadrants.ir.types import ArrayType, MatrixType, ScalarType, Type, scalar_of, shape_of
 from quadrants.recursion import deep_recursion
 
@@ -182,6 +190,7 @@ class _Program:
         self.races = RaceFinder(self.names) if debug else None
         self._codes: dict[str, tuple[list[Value], Step]] = {}
         self.in_block = False
+        self.meets = any(has_meetings(function.body) for function in module.functions.values())
 
     def block_races(self) -> BlockRaces | None:
         """What watches the threads of a block, where races are looked for."""
@@ -497,6 +506,8 @@ def _for(program: _Program, op: Op) -> Step:
     lows, highs, inits = op.operands[:rank], op.operands[rank : 2 * rank], op.operands[2 * rank :]
     arguments, results = op.regions[0].arguments, op.results
     run_body = program.block(op.regions[0])
+    if program.meets:
+        run_body = counting(run_body)
     races = program.races if op.attribute("parallel") else None
 
     def run(env: Environment) -> Signal | None:
@@ -515,7 +526,7 @@ def _for(program: _Program, op: Op) -> Step:
         env.update(zip(results, values))
         return None
 
-    return run
+    return going(op, run) if program.meets else run
 
 
 FOR = _for
@@ -575,6 +586,8 @@ def _while(program: _Program, op: Op) -> Step:
     condition, body = op.regions
     inits, results = op.operands, op.results
     run_condition, run_body = program.block(condition), program.block(body)
+    if program.meets:
+        run_condition = counting(run_condition)
 
     def run(env: Environment) -> Signal | None:
         values = tuple([env[init] for init in inits])
@@ -597,7 +610,7 @@ def _while(program: _Program, op: Op) -> Step:
         env.update(zip(results, values))
         return None
 
-    return run
+    return going(op, run) if program.meets else run
 
 
 def _if(program: _Program, op: Op) -> Step:
@@ -621,7 +634,7 @@ def _call(program: _Program, op: Op) -> Step:
     def run(env: Environment) -> None:
         env.update(zip(results, program.call(callee, [env[operand] for operand in operands])))
 
-    return run
+    return going(op, run) if program.meets else run
 
 
 def _print(program: _Program, op: Op) -> Step:

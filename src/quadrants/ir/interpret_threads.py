@@ -1,7 +1,8 @@
 """Block loops and threads loops, as the interpreter runs them: the threads of a block in turn, each up to the next meeting.
 
 Each is a thread of Python's of which one runs at a time. Where only some members of a subgroup come to a meeting, these
-meet; a meeting of the block that others have not come to, or never will, fails.
+meet; a meeting of the block that others have not come to, or never will, fails. Law: those who are least far go first, by the
+loops around and their iterations, as if each thread waited behind a branch or a loop for the others.
 """
 
 # pyright: basic
@@ -24,7 +25,7 @@ from quadrants.ir.threads import MEETINGS, block_size, is_of_block, neutral, thr
 from quadrants.ir.types import scalar_of
 from quadrants.recursion import deep_recursion
 
-__all__ = ["THREAD_STEPS", "block_loop", "is_block_loop", "note_access", "threads_loop"]
+__all__ = ["THREAD_STEPS", "block_loop", "counting", "going", "is_block_loop", "note_access", "threads_loop"]
 
 Environment = dict[Value, Any]
 _current = threading.local()
@@ -46,6 +47,7 @@ class _Member:
         self.at: Op | None = None
         self.value: Any = None
         self.met: dict[int, int] = {}
+        self.path: list[int] = []
         self.error: BaseException | None = None
 
     def meet(self, op: Op, value: Any) -> dict[int, Any]:
@@ -59,8 +61,8 @@ class _Member:
 
 
 class _Team:
-    """The threads of one block. `order`: the operations of the program, numbered; `multiplied`: what has been brought to a
-    `team_multiply`, and by team what that gives."""
+    """The threads of one block. `order`: meetings and what is around them, numbered as in the program;
+    `multiplied`: what has been brought to a `team_multiply`, and by team what that gives."""
 
     def __init__(self, order: dict[Op, int], races: BlockRaces | None) -> None:
         self.order = order
@@ -99,10 +101,12 @@ class _Team:
                 thread.join()
 
     def _met(self, members: list[_Member]) -> list[_Member]:
-        """The threads that go on, behind a meeting: of subgroups, first those whose meeting comes first in the program."""
-        places = [member.at for member in members if member.at is not None]
-        first = min(places, key=self.order.__getitem__)
-        met = [member for member in members if member.at is first]
+        """The threads that go on, behind a meeting: those who are least far."""
+        places = [(*member.path, self.order[member.at]) for member in members if member.at is not None]
+        least = min(places)
+        met = [member for member, place in zip(members, places) if place == least]
+        first = met[0].at
+        assert first is not None
         if len(met) < self.size and is_of_block(first):
             error = QuadrantsAssertionError("threads of one block are at different meetings")
             error.location = first.location
@@ -197,10 +201,42 @@ def _body(program: Any, op: Op) -> Any:
 
 
 def _order(program: Any) -> dict[Op, int]:
-    """The meetings of a program, numbered."""
+    """Meetings, loops and calls of a program, numbered."""
     functions = program.module.functions.values()
     everything = itertools.chain.from_iterable(walk(function.body) for function in functions)
-    return {inner: number for number, inner in enumerate(everything) if inner.kind in MEETINGS}
+    return {inner: number for number, inner in enumerate(everything) if inner.kind in _STEPS}
+
+
+_STEPS = MEETINGS | {"for", "while", "call"}
+
+
+def going(op: Op, run: Callable[[Environment], Any]) -> Callable[[Environment], Any]:
+    """A loop or a call, of which a thread that is in it knows."""
+
+    def noted(env: Environment) -> Any:
+        member = getattr(_current, "member", None)
+        if member is None:
+            return run(env)
+        depth = len(member.path)
+        member.path += (member.team.order[op], 0)
+        try:
+            return run(env)
+        finally:
+            del member.path[depth:]
+
+    return noted
+
+
+def counting(run_body: Callable[[Environment], Any]) -> Callable[[Environment], Any]:
+    """A loop's region that begins each of its iterations."""
+
+    def counted(env: Environment) -> Any:
+        member = getattr(_current, "member", None)
+        if member is not None:
+            member.path[-1] += 1
+        return run_body(env)
+
+    return counted
 
 
 def _task(run_body: Any, env: Environment, arguments: list[Value], counters: tuple[int, ...]) -> Callable[[], None]:
@@ -255,12 +291,33 @@ def _team(op: Op, brought: dict[int, Any]) -> list[tuple[int, Any]]:
     return [(place, brought[place]) for place in range(first, first + width) if place in brought]
 
 
+def _check_members(op: Op, brought: dict[int, Any], env: Environment) -> None:
+    """Law: where an operation says who is there, it says so rightly."""
+    if op.attribute("subgroup") is None:
+        return
+    size: int = op.attributes["subgroup"]
+    position = _current.member.position
+    first = position - position % size
+    there = sum(1 << place - first for place in brought if first <= place < first + size)
+    named = (
+        op.operands[-1]
+        if op.operands[-1].type.name == "u64" and len(op.operands) > (op.kind == "shuffle") + 1
+        else None
+    )
+    said = int(env[named]) if named is not None else (1 << min(size, _current.member.team.size - first)) - 1
+    if said != there:
+        error = QuadrantsAssertionError(f"{op.kind} of the members {said:#x}, and {there:#x} are there")
+        error.location = op.location
+        raise error
+
+
 def _shuffle(program: Any, op: Op) -> Callable[[Environment], None]:
-    value, source, result, width = *op.operands, op.results[0], op.attribute("width")
+    (value, source), result, width = op.operands[:2], op.results[0], op.attribute("width")
 
     def run(env: Environment) -> None:
         member = _current.member
         brought = member.meet(op, env[value])
+        _check_members(op, brought, env)
         at = int(env[source])
         place = member.position - member.position % width + at if width else at
         env[result] = brought[place] if 0 <= at < (width or at + 1) and place in brought else env[value]
@@ -273,6 +330,7 @@ def _ballot(program: Any, op: Op) -> Callable[[Environment], None]:
 
     def run(env: Environment) -> None:
         brought = _current.member.meet(op, bool(env[value]))
+        _check_members(op, brought, env)
         env[result] = np.uint64(sum(1 << place % width for place, vote in _team(op, brought) if vote))
 
     return run

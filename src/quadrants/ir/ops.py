@@ -659,9 +659,12 @@ _row(
 )
 _row("barrier", rules.barrier, 0, "waits until all threads of the block are here; all see what they wrote", "team")
 _row("fence", rules.fence, 0, "what the thread wrote is seen by its `scope` before what it writes from here on", "team")
-_row("shuffle", rules.shuffle, 2, "a of the team's member with number b; its own a where there is none", "team", cost=4)
+# Two may have a last operand: which of the hardware's subgroup's threads (as many as `subgroup` says) are there, a bit for each.
 _row(
-    "ballot", rules.ballot, 1, "a u64 with the bit of each of the team's members set for which a holds", "team", cost=4
+    "shuffle", rules.shuffle, -1, "a of the team's member with number b; its own a where there is none", "team", cost=4
+)
+_row(
+    "ballot", rules.ballot, -1, "a u64 with the bit of each of the team's members set for which a holds", "team", cost=4
 )
 _row("team_reduce", rules.team_combine, 1, "a of all of the team's members combined `by`, in order", "team", cost=16)
 _row(

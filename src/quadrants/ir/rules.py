@@ -357,6 +357,12 @@ def _width(attributes: Attributes, block: bool) -> None:
         raise TypeError(f"a team of {width} threads")
 
 
+def _members(operands: Types, attributes: Attributes) -> None:
+    """The threads of a subgroup of the hardware's that are there."""
+    if operands and (operands[0] is not u64 or attributes["subgroup"] not in WIDTHS):
+        raise TypeError(f"members of a subgroup as {operands[0]}: a u64 is expected, and the subgroup's size")
+
+
 def thread_index(operands: Types, attributes: Attributes) -> Types:
     if attributes["of"] not in ("block", "grid"):
         raise TypeError(f"the thread's place in a {attributes['of']}")
@@ -374,15 +380,21 @@ def barrier(operands: Types, attributes: Attributes) -> Types:
 
 
 def shuffle(operands: Types, attributes: Attributes) -> Types:
-    value, source = operands
+    if not 2 <= len(operands) <= 3:
+        raise TypeError(f"shuffle takes 2 operands, or 3, not {len(operands)}")
+    value, source = operands[:2]
     _width(attributes, True)
+    _members(operands[2:], attributes)
     if type(value) is ArrayType or source is not i64:
         raise TypeError(f"shuffle of {value} by {source}: a value and an i64 are expected")
     return (value,)
 
 
 def ballot(operands: Types, attributes: Attributes) -> Types:
+    if not 1 <= len(operands) <= 2:
+        raise TypeError(f"ballot takes 1 operand, or 2, not {len(operands)}")
     _width(attributes, False)
+    _members(operands[1:], attributes)
     if operands[0] is not u1:
         raise TypeError(f"a vote is u1, not {operands[0]}")
     return (u64,)

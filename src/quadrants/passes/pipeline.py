@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from quadrants import knobs
 from quadrants.ir.nodes import STAGES, Module
-from quadrants.ir.threads import TEAM_OPS
+from quadrants.ir.threads import MEETINGS, TEAM_OPS
 from quadrants.passes.census import Census
 from quadrants.passes.context import PassContext
 from quadrants.passes.elementary import EXPANDED
@@ -286,6 +286,13 @@ PIPELINE: tuple[Pass, ...] = (
         finds=lambda census: census.marked_vectors and census.depth > 0,
     ),
     Pass(
+        "meetings",
+        "lowered",
+        "threads meet in what the hardware has: shuffles and votes of subgroups, memory and barriers of blocks",
+        required=True,
+        finds=lambda census: not census.kinds.isdisjoint(MEETINGS),
+    ),
+    Pass(
         "split_reductions",
         "lowered",
         "what is launched on a device gives no values back",
@@ -404,6 +411,9 @@ CONSTRAINTS: tuple[Constraint, ...] = (
     Constraint("expand_functions", "contract", "polynomials are sums of products"),
     Constraint("vectorise", "mark_vectors", "loops in lanes of ours are left alone"),
     Constraint("vectorise", "split_reductions", "what stays in the host's loops is settled"),
+    Constraint("contract", "meetings", "the code of meetings is as each target rounds it"),
+    Constraint("vectorise", "meetings", "nothing moves code past meetings any more"),
+    Constraint("meetings", "split_reductions", "reductions bring meetings of their own that need no more"),
     Constraint("split_reductions", "offload", "partials are combined on the device, too"),
     Constraint("dead_code2", "vectorise", "what nothing uses would be masked, too"),
 )
