@@ -22,6 +22,7 @@ PLAIN = replace(
     block_threads=1024,
     subgroup_sizes=(32,),
     shared_memory_bytes=48 * 1024,
+    tensor_products=frozenset(["f16", "bf16", "tf32"]),
 )
 """What the reference can do, on a device with memory of its own that runs the threads of blocks at once."""
 
