@@ -16,7 +16,7 @@ from quadrants.ir.types import f32, i32, i64, u32, u64
 from quadrants.lang.ops import abs, bit_cast, cast, fma, select, sqrt
 from quadrants.library import elementary_f32, elementary_f64
 from quadrants.library.elementary_f32 import log
-from quadrants.library.elementary_parts import INF, NAN, logarithm_terms, polynomial, signed_power, within
+from quadrants.library.elementary_parts import INF, NAN, logarithm_terms, polynomial, signed_power, turned, within
 
 __all__ = ["FAR", "FUNCTIONS"]
 
@@ -44,19 +44,13 @@ def _rest_of_sum(total: Any, large: Any, small: Any) -> Any:
 
 def cbrt(x: Any) -> Any:
     """Halley's step from a third of the exponent, then Newton's with the cube's rest."""
-    size = abs(x)
-    tiny, huge = size < _SMALLEST_NORMAL, size > 2.0**100
-    a = size * select(tiny, 2.0**24, select(huge, f32(2.0**-24), f32(1.0)))
-    t = bit_cast(bit_cast(a, u32) // 3 + 709958130, f32)
-    cube = t * t * t
-    t = fma(t, (a - cube) / (cube + (cube + a)), t)
+    a, t = elementary_f32._near_cube_root(x)
     square = t * t
     square_low = fma(t, t, -square)
     cube = square * t
     cube_low = fma(square, t, -cube) + square_low * t
     root = t + ((a - cube) - cube_low) / (3.0 * square)
-    root = root * select(tiny, 2.0**-8, select(huge, f32(2.0**8), f32(1.0)))
-    return select((size > 0.0) & (size < INF), np.copysign(root, x), x)
+    return elementary_f32._scaled_cube_root(x, root)
 
 
 def hypot(x: Any, y: Any) -> Any:
@@ -176,15 +170,9 @@ def pow(x: Any, y: Any) -> Any:
 
 
 def _reduced(x: Any) -> Any:
-    """(r, r_low, quarters) with x = quarters * pi / 2 + r + r_low, for |x| up to 2**17: three steps of Cody and Waite."""
-    shifted = fma(x, _TWO_OVER_PI, _MAGIC)
-    n = shifted - _MAGIC
-    a = fma(n, -_HALF_PI, x)  # exact: a multiple of 2**-24 below 1
-    p = n * _HALF_PI_LOW
-    p_low = fma(n, _HALF_PI_LOW, -p)
-    r = a - p
-    back = r - a
-    r_low = (a - (r - back)) - (p + back) - fma(n, _HALF_PI_LOWEST, p_low)
+    """(r, r_low, quarters) with x = quarters * pi / 2 + r + r_low, for |x| up to 2**17; what is left of x before the
+    second step is a multiple of 2**-24 below 1."""
+    r, r_low, shifted = turned(x, _TWO_OVER_PI, _MAGIC, (_HALF_PI, _HALF_PI_LOW, _HALF_PI_LOWEST))
     return r, r_low, bit_cast(shifted, i32)
 
 

@@ -331,15 +331,27 @@ def pow(x: Any, y: Any) -> Any:
 def cbrt(x: Any) -> Any:
     """Two of Halley's steps from a third of the exponent (W. Kahan's start, as in FreeBSD's s_cbrtf.c), the second in
     f64."""
+    a, t = _near_cube_root(x)
+    better, wide = cast(t, f64), cast(a, f64)
+    cube = better * better * better
+    root = cast(fma(better, (wide - cube) / (cube + (cube + wide)), better), f32)
+    return _scaled_cube_root(x, root)
+
+
+def _near_cube_root(x: Any) -> Any:
+    """(a, t): |x| times 1 or a cube that takes it away from the ends of the range, and its cube root but for 2**-15 of it."""
     size = abs(x)
     tiny, huge = size < _SMALLEST_NORMAL, size > 2.0**100
     a = size * select(tiny, 2.0**24, select(huge, f32(2.0**-24), f32(1.0)))
     t = bit_cast(bit_cast(a, u32) // 3 + 709958130, f32)
     cube = t * t * t
-    t = fma(t, (a - cube) / (cube + (cube + a)), t)
-    better, wide = cast(t, f64), cast(a, f64)
-    cube = better * better * better
-    root = cast(fma(better, (wide - cube) / (cube + (cube + wide)), better), f32)
+    return a, fma(t, (a - cube) / (cube + (cube + a)), t)
+
+
+def _scaled_cube_root(x: Any, root: Any) -> Any:
+    """The cube root of x from that of the `a` that `_near_cube_root` gives."""
+    size = abs(x)
+    tiny, huge = size < _SMALLEST_NORMAL, size > 2.0**100
     root = root * select(tiny, 2.0**-8, select(huge, f32(2.0**8), f32(1.0)))
     return select((size > 0.0) & (size < INF), np.copysign(root, x), x)
 

@@ -26,6 +26,7 @@ from quadrants.library.elementary_parts import (
     polynomial,
     quarters_of_turn,
     signed_power,
+    turned,
     within,
 )
 
@@ -487,15 +488,9 @@ def turned_bits(exponent: Any, mantissa: Any) -> Any:
 
 
 def _reduced(x: Any) -> Any:
-    """(r, r_low, quarters) as `reduce_any` gives them, for |x| up to 2**30: three steps of Cody and Waite."""
-    shifted = fma(x, _TWO_OVER_PI, _MAGIC)
-    n = shifted - _MAGIC
-    a = fma(n, -_HALF_PI, x)  # exact: a multiple of 2**-53 below 1
-    p = n * _HALF_PI_LOW
-    p_low = fma(n, _HALF_PI_LOW, -p)
-    r = a - p
-    back = r - a
-    r_low = (a - (r - back)) - (p + back) - fma(n, _HALF_PI_LOWEST, p_low)
+    """(r, r_low, quarters) as `reduce_any` gives them, for |x| up to 2**30; what is left of x before the second step is a multiple of 2**-53
+    below 1."""
+    r, r_low, shifted = turned(x, _TWO_OVER_PI, _MAGIC, (_HALF_PI, _HALF_PI_LOW, _HALF_PI_LOWEST))
     return r, r_low, bit_cast(shifted, i64)
 
 

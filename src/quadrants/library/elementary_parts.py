@@ -18,6 +18,7 @@ __all__ = [
     "polynomial",
     "quarters_of_turn",
     "signed_power",
+    "turned",
     "within",
 ]
 
@@ -95,3 +96,18 @@ def signed_power(x: Any, y: Any, size_power: Any) -> Any:
     value = select((x < 0.0) & (size < INF) & ~whole, NAN, value)
     certain = (x == 1.0) | (y == 0.0) | ((size == 1.0) & (abs(y) == INF))
     return select(certain, 1.0, value)
+
+
+def turned(x: Any, per_angle: Any, magic: Any, half_pi: Any) -> Any:
+    """(r, r_low, shifted) with x = n * pi / 2 + r + r_low: three steps of Cody and Waite. `per_angle` is 2 / pi; `half_pi` is
+    pi / 2 in three parts, the first so short that its product with n is exact; adding `magic` leaves n, rounded to
+    nearest, in the last bits of `shifted`."""
+    shifted = fma(x, per_angle, magic)
+    n = shifted - magic
+    a = fma(n, -half_pi[0], x)  # exact
+    p = n * half_pi[1]
+    p_low = fma(n, half_pi[1], -p)
+    r = a - p
+    back = r - a
+    r_low = (a - (r - back)) - (p + back) - fma(n, half_pi[2], p_low)
+    return r, r_low, shifted
