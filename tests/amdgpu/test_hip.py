@@ -101,6 +101,7 @@ def test_result_codes_become_errors():
     library.code = 719
     with pytest.raises(QuadrantsRuntimeError, match=r"hipSetDevice: it went wrong \(719\)"):
         driver.synchronise()
+    library.code = 0  # whoever synchronises next waits for this driver's device, too, as long as that is there
 
 
 def test_memory_is_written_read_and_given_back():

@@ -11,28 +11,5 @@ if TYPE_CHECKING:
 
 __all__ = ["current", "missing", "use", "using"]
 
-
-def _absent() -> str:
-    from quadrants.targets.llvm.amdgpu import hip, lld
-
-    return hip.missing() or lld.missing()
-
-
-def _make() -> Driver:
-    from quadrants.targets.llvm.amdgpu import hip
-
-    return hip.HipDriver()
-
-
-def _unfit(driver: Driver) -> str:
-    from quadrants.targets.llvm.amdgpu import compile
-
-    try:
-        compile.supported(driver.processor)
-    except ValueError as error:
-        return str(error)
-    return ""
-
-
-_choice: Choice[Driver] = Choice("AMD's GPUs", _absent, _make, _unfit)
+_choice: Choice[Driver] = Choice.of_module("AMD's GPUs", "quadrants.targets.llvm.amdgpu.hip")
 use, using, missing, current = _choice.use, _choice.using, _choice.missing, _choice.current

@@ -12,10 +12,12 @@ from functools import lru_cache
 from typing import Any
 
 from quadrants.errors import QuadrantsRuntimeError
-from quadrants.targets.llvm.amdgpu.device import device_of
+from quadrants.targets.llvm.amdgpu import lld
+from quadrants.targets.llvm.amdgpu.compile import supported
+from quadrants.targets.llvm.amdgpu.device import Driver, device_of
 from quadrants.targets.llvm.device_driver import DriverMemory, DriverModule
 
-__all__ = ["HipDriver", "missing", "processor_in"]
+__all__ = ["HipDriver", "missing", "open_driver", "processor_in", "unfit"]
 
 _LIBRARIES = ("libamdhip64.so", "libamdhip64.so.7", "libamdhip64.so.6", "/opt/rocm/lib/libamdhip64.so")
 _OUT_OF_MEMORY = 2
@@ -37,14 +39,14 @@ def _library() -> Any:
 
 @lru_cache(maxsize=1)
 def missing() -> str:
-    """What there is not that it takes to run on a GPU, and the way out; '' where nothing is missing."""
+    """What there is not that it takes to run on a GPU, the linker too, and the way out; '' where nothing is missing."""
     library = _library()
     if library is None:
         return "HIP is not on this machine (libamdhip64.so): install ROCm, or use another target"
     count = ctypes.c_int()
     if library.hipGetDeviceCount(ctypes.byref(count)) != 0 or count.value == 0:
         return "HIP finds no GPU on this machine: use another target"
-    return ""
+    return lld.missing()
 
 
 def processor_in(properties: bytes) -> str:
@@ -157,3 +159,17 @@ class HipDriver:
         address, size = ctypes.c_void_p(), ctypes.c_size_t()
         code = self._hip.hipModuleGetGlobal(ctypes.byref(address), ctypes.byref(size), module, name.encode())
         return address.value if int(code) == 0 else None
+
+
+def open_driver() -> HipDriver:
+    """The machine's driver."""
+    return HipDriver()
+
+
+def unfit(driver: Driver) -> str:
+    """Why no code is made for a driver's GPU; '' where it is."""
+    try:
+        supported(driver.processor)
+    except ValueError as error:
+        return str(error)
+    return ""

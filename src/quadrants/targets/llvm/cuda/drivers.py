@@ -11,24 +11,5 @@ if TYPE_CHECKING:
 
 __all__ = ["current", "missing", "use", "using"]
 
-
-def _absent() -> str:
-    from quadrants.targets.llvm.cuda import nvidia
-
-    return nvidia.missing()
-
-
-def _make() -> Driver:
-    from quadrants.targets.llvm.cuda import nvidia
-
-    return nvidia.NvidiaDriver()
-
-
-def _unfit(driver: Driver) -> str:
-    from quadrants.targets.llvm.cuda.compile import SM
-
-    return "" if driver.sm >= SM[0] else f"the GPU is of sm_{driver.sm}: code is made for sm_{SM[0]} and newer"
-
-
-_choice: Choice[Driver] = Choice("CUDA", _absent, _make, _unfit)
+_choice: Choice[Driver] = Choice.of_module("CUDA", "quadrants.targets.llvm.cuda.nvidia")
 use, using, missing, current = _choice.use, _choice.using, _choice.missing, _choice.current

@@ -12,12 +12,13 @@ from functools import lru_cache
 from typing import Any
 
 from quadrants.errors import QuadrantsRuntimeError
-from quadrants.targets.llvm.cuda.device import device_of
+from quadrants.targets.llvm.cuda.compile import SM
+from quadrants.targets.llvm.cuda.device import Driver, device_of
 from quadrants.targets.llvm.device_driver import DriverMemory, DriverModule
 from quadrants.targets.llvm.device_host import NativeLaunch
 from quadrants.targets.llvm.emit_host import STREAM
 
-__all__ = ["NvidiaDriver", "missing"]
+__all__ = ["NvidiaDriver", "missing", "open_driver", "unfit"]
 
 
 @lru_cache(maxsize=1)
@@ -211,3 +212,13 @@ class NvidiaDriver:
         self._here()
         code, address, _ = self._cuda.cuModuleGetGlobal(module, name.encode())
         return int(address) if int(code) == 0 else None
+
+
+def open_driver() -> NvidiaDriver:
+    """The machine's driver."""
+    return NvidiaDriver()
+
+
+def unfit(driver: Driver) -> str:
+    """Why no code is made for a driver's GPU; '' where it is."""
+    return "" if driver.sm >= SM[0] else f"the GPU is of sm_{driver.sm}: code is made for sm_{SM[0]} and newer"
