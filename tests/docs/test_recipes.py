@@ -116,10 +116,6 @@ from quadrants.ir.text import parse_module, print_module
 from quadrants.ir.verify import VerificationError, verify
 from quadrants.passes.context import PassContext
 from quadrants.passes.driver import run_pipeline
-from quadrants.program import Program
-from quadrants.targets import table
-from quadrants.targets.frame import frame_layout
-from quadrants import knobs
 
 TEXT = '''quadrants-ir 1
 stage kernel
@@ -156,15 +152,6 @@ assert interpret(module, [x, np.float32(0.25)]) == (1.0,)
 assert np.array_equal(x, expected, equal_nan=True)
 run_pipeline(module)
 assert print_module(module).count(" = heaviside") == 2, print_module(module)  # that of two constants is folded
-built = table.find(None).build(module, knobs.Options())
-program = Program("step", frame_layout(module.kernel), ("run",), [], [], set(), [], {}, {}, False)
-program.load(built.objects, built.entry, built.externals)
-from quadrants.frontend.arguments import describe_argument
-from quadrants.ir.types import f32, i64
-leaves = [describe_argument("x", given, None, i64, f32), describe_argument("y", np.float32(0.25), None, i64, f32)]
-values = [given.copy(), np.float32(0.25)]
-assert program.run(list(zip(leaves, values))) == 1.0
-assert np.array_equal(values[0], expected, equal_nan=True), values[0]
 assert "| `heaviside` | floats | pure |" in document()
 print("done")
 """

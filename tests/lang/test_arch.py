@@ -124,6 +124,7 @@ def a_gpu_of_amd_that_no_code_is_made_for(patch: Patch) -> None:
 
 
 def no_linux(patch: Patch) -> None:
+    patch.setattr(knobs, "host_arch", lambda: Arch.x64)
     patch.setattr(sys, "platform", "win32")
 
 
@@ -225,7 +226,7 @@ LACKING: list[tuple[Arch, Callable[[Patch], None], str]] = [
     (Arch.amdgpu, a_full_gpu_of_amd, "the GPU has no memory left (hipSetDevice)"),
     (Arch.amdgpu, a_broken_driver_of_amd, "the GPU's driver says in hipSetDevice: it went wrong (719)"),
     (Arch.amdgpu, a_gpu_of_amd_that_no_code_is_made_for, "no code is made for the GPU gfx803: only for gfx90a"),
-    (Arch.arm64, no_linux, "Arm64 code runs on Linux only, in this version"),
+    (Arch.arm64, no_linux, "Arm64 code is emulated on Linux only"),
     (
         Arch.arm64,
         no_tools_for_arm64,

@@ -18,6 +18,8 @@ from quadrants.passes import libraries
 from quadrants.passes.context import PassContext
 from quadrants.targets.capability import CapabilityRecord
 
+from .contraction_nests import PRODUCT, UPDATED
+
 pytestmark = pytest.mark.slow
 
 VECTORS = CapabilityRecord("vectors", "1", frozenset(), vector_bits=256, maximum_vector_bits=256, calls_c=True)
@@ -32,9 +34,6 @@ kernel @f(%a: array<TYPE, 2, A>, %b: array<TYPE, 2, A>, %c: array<TYPE, 2, A>) {
 BODY
 }
 """
-PRODUCT = """%x = load %a[%i, %k] : TYPE
-  %y = load %b[%k, %j] : TYPE
-  %p = mul %x, %y : TYPE"""
 SUM = f"""for %k in %0 .. %d carry (%t = START) : TYPE {{
     {PRODUCT}
     %u = STEP %t, %p {{reassociate = True}} : TYPE
@@ -44,16 +43,6 @@ LOOPS = "parallel for %i, %j in %0 .. %m, %0 .. %n {"
 STORED = f"{LOOPS}\n%s = {SUM.replace('START', '%z')}\nstore %s, %c[%i, %j]\n}}"
 ADDED = f"{LOOPS}\n%s = {SUM.replace('START', '%z')}\n%o = update add %s, %c[%i, %j] : TYPE\n}}"
 BEGUN = f"{LOOPS}\n%w = load %c[%i, %j] : TYPE\n%s = {SUM.replace('START', '%w')}\nstore %s, %c[%i, %j]\n}}"
-UPDATED = """parallel for %i in %0 .. %m {
-  for %k in %0 .. %d {
-    %x = load %a[%i, %k] : TYPE
-    for %j in %0 .. %n {
-      %y = load %b[%k, %j] : TYPE
-      %p = mul %y, %x : TYPE
-      %o = update STEP %p, %c[%i, %j] : TYPE
-    }
-  }
-}"""
 FORMS = {"stored": STORED, "added": ADDED, "begun": BEGUN, "updated": UPDATED}
 NUMBERS: dict[str, Any] = {"f32": ctypes.c_float, "f64": ctypes.c_double}
 CALLS: list[tuple[int, int, int]] = []

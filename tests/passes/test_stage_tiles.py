@@ -20,41 +20,9 @@ from quadrants.passes.tensor_code import TensorShape
 from quadrants.records import replace
 from quadrants.targets.capability import CapabilityRecord
 
-KERNEL = """quadrants-ir 1
-stage lowered
-kernel @f(%a: array<TYPE, 2, C>, %b: array<TYPE, 2, A>, %c: array<TYPE, 2, C>) {
-  %m = dim %c, 0 : i64
-  %n = dim %c, 1 : i64
-  %d = dim %a, 1 : i64
-  %0 = constant 0 : i64
-  %z = constant 3 : TYPE
-BODY
-}
-"""
-PRODUCT = """%x = load %a[%i, %k] : TYPE
-  %y = load %b[%k, %j] : TYPE
-  %p = mul %x, %y : TYPE"""
-CARRIED = f"""parallel for %i, %j in %0 .. %m, %0 .. %n {{
-  %s = for %k in %0 .. %d carry (%t = %z) : TYPE {{
-    {PRODUCT}
-    %u = STEP %t, %p {{reassociate = True}} : TYPE
-    yield %u
-  }}
-  %old = load %c[%i, %j] : TYPE
-  %new = sub %s, %old : TYPE
-  store %new, %c[%i, %j]
-}}"""
+from .contraction_nests import CARRIED, KERNEL, PRODUCT, UPDATED, module_of
+
 TRANSPOSED = CARRIED.replace("%a[%i, %k]", "%a[%k, %i]").replace("%b[%k, %j]", "%b[%j, %k]")
-UPDATED = """parallel for %i in %0 .. %m {
-  for %k in %0 .. %d {
-    %x = load %a[%i, %k] : TYPE
-    for %j in %0 .. %n {
-      %y = load %b[%k, %j] : TYPE
-      %p = mul %y, %x : TYPE
-      %o = update STEP %p, %c[%i, %j] : TYPE
-    }
-  }
-}"""
 BATCH = """%1 = constant 1 : i64
 parallel for %q, %i, %j in %1 .. %m, %0 .. %m, %0 .. %n {
   %s = for %k in %1 .. %d carry (%t = %z) : TYPE {
@@ -80,14 +48,6 @@ def record(threads: int, size: int) -> CapabilityRecord:
     return CapabilityRecord(
         "blocks", "1", frozenset(), launches=True, block_threads=threads, subgroup_sizes=(4,), shared_memory_bytes=size
     )
-
-
-def module_of(form: str, step: str = "add", scalar: str = "f64") -> Module:
-    start = "3.0" if scalar[0] == "f" else "3"
-    text = KERNEL.replace("BODY", form).replace("constant 3", f"constant {start}")
-    module = parse_module(text.replace("TYPE", scalar).replace("STEP", step))
-    verify(module)
-    return module
 
 
 def staged(module: Module, target: CapabilityRecord) -> int:

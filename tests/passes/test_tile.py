@@ -15,45 +15,13 @@ from quadrants.passes.context import PassContext
 from quadrants.passes.tile_code import TileShape
 from quadrants.targets.capability import CapabilityRecord
 
+from .contraction_nests import CARRIED, PRODUCT, UPDATED, module_of
+
 pytestmark = pytest.mark.slow
 
-KERNEL = """quadrants-ir 1
-stage lowered
-kernel @f(%a: array<TYPE, 2, C>, %b: array<TYPE, 2, A>, %c: array<TYPE, 2, C>) {
-  %m = dim %c, 0 : i64
-  %n = dim %c, 1 : i64
-  %d = dim %a, 1 : i64
-  %0 = constant 0 : i64
-  %z = constant 3 : TYPE
-BODY
-}
-"""
-PRODUCT = """%x = load %a[%i, %k] : TYPE
-  %y = load %b[%k, %j] : TYPE
-  %p = mul %x, %y : TYPE"""
-CARRIED = f"""parallel for %i, %j in %0 .. %m, %0 .. %n {{
-  %s = for %k in %0 .. %d carry (%t = %z) : TYPE {{
-    {PRODUCT}
-    %u = STEP %t, %p {{reassociate = True}} : TYPE
-    yield %u
-  }}
-  %old = load %c[%i, %j] : TYPE
-  %new = sub %s, %old : TYPE
-  store %new, %c[%i, %j]
-}}"""
 SERIAL = (
     CARRIED.replace("parallel for %i, %j in %0 .. %m, %0 .. %n {", "for %j in %0 .. %n {\nfor %i in %0 .. %m {") + "\n}"
 )
-UPDATED = """parallel for %i in %0 .. %m {
-  for %k in %0 .. %d {
-    %x = load %a[%i, %k] : TYPE
-    for %j in %0 .. %n {
-      %y = load %b[%k, %j] : TYPE
-      %p = mul %y, %x : TYPE
-      %o = update STEP %p, %c[%i, %j] : TYPE
-    }
-  }
-}"""
 STORED = f"""for %k, %i, %j in %0 .. %d, %0 .. %m, %0 .. %n {{
   {PRODUCT}
   %t = load %c[%i, %j] : TYPE
@@ -62,14 +30,6 @@ STORED = f"""for %k, %i, %j in %0 .. %d, %0 .. %m, %0 .. %n {{
 }}"""
 FORMS = {"carried": CARRIED, "serial": SERIAL, "updated": UPDATED, "stored": STORED}
 VECTORS = CapabilityRecord("vectors", "1", frozenset(), vector_bits=256, maximum_vector_bits=256)
-
-
-def _module(form: str, step: str = "add", scalar: str = "f64") -> Module:
-    start = "3.0" if scalar[0] == "f" else "3"
-    text = KERNEL.replace("BODY", form).replace("constant 3", f"constant {start}")
-    module = parse_module(text.replace("TYPE", scalar).replace("STEP", step))
-    verify(module)
-    return module
 
 
 def _tiled(module: Module, *more: object) -> int:
@@ -98,7 +58,7 @@ def test_tiles_give_what_the_nest_gives(
     )
     found = []
     for tiled in (True, False):
-        module = _module(FORMS[name], step)
+        module = module_of(FORMS[name], step)
         assert not tiled or _tiled(module) == 1
         result = c.copy()
         interpret(module, [a, b[::1], result])
@@ -107,7 +67,7 @@ def test_tiles_give_what_the_nest_gives(
 
 
 def _refused(text: str) -> bool:
-    return _tiled(_module(text)) == 0
+    return _tiled(module_of(text)) == 0
 
 
 def test_what_depends_on_order_is_left() -> None:
@@ -139,13 +99,13 @@ def test_small_sizes_that_the_code_tells_take_no_tiles() -> None:
 
 
 def test_small_sizes_keep_their_loops() -> None:
-    module = _module(CARRIED)
+    module = module_of(CARRIED)
     assert _tiled(module) == 1
     (branch,) = [op for op in walk(module.kernel.body) if op.kind == "if" and len(op.regions[1].ops) == 2]
     assert not any(op.attribute("tile") for op in walk(branch.regions[1]))
 
 
 def test_lanes_that_the_user_chose_are_kept() -> None:
-    module = _module(CARRIED)
+    module = module_of(CARRIED)
     tile.run(module, PassContext(knobs.Options(lanes=4), VECTORS))
     assert not any(op.attribute("tile") for op in walk(module.kernel.body))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from quadrants.errors import QuadrantsInternalError
-from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Block, Op, Value
-from quadrants.ir.ops import OPS, TERMINATORS
+from quadrants.ir.ops import TERMINATORS
 from quadrants.ir.types import ArrayType
+from quadrants.targets.expansion import expanded
 from quadrants.targets.llvm.masks import is_mask
 from quadrants.targets.llvm.writer import Loop, Writer
 
@@ -41,11 +41,7 @@ def write_region(writer: Writer, block: Block) -> list[str] | None:
 
 def _expand(writer: Writer, op: Op) -> None:
     """An operation that no handler is for, by its row's expansion into others."""
-    expansion = OPS[op.kind].expansion if op.kind in OPS else None
-    if expansion is None:
-        raise QuadrantsInternalError(f"the LLVM targets have no operation {op.kind!r}")
-    block = Block()
-    value = expansion(Builder(block, op.location), *op.operands)
+    block, value = expanded(op, "the LLVM targets have")
     block.ops.append(Op("yield", (value,)))
     writer.arrive(op.results[0], (write_region(writer, block) or [""])[0])
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from quadrants.errors import QuadrantsInternalError
-from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Block, Op
-from quadrants.ir.ops import OPS, TERMINATORS
+from quadrants.ir.ops import TERMINATORS
 from quadrants.ir.types import ArrayType
 from quadrants.targets.artifact import Message, PrintFormat, content_id
+from quadrants.targets.expansion import expanded
 from quadrants.targets.webgpu import emit_arithmetic, emit_memory
 from quadrants.targets.webgpu.scalars import register, to_memory
 from quadrants.targets.webgpu.status import FAILED, FORM, FORM_VALUES, PRINT_CURSOR, PRINT_WORDS, PRINTS
@@ -37,11 +36,7 @@ def write_region(writer: Writer, block: Block) -> None:
 
 def _expand(writer: Writer, op: Op) -> None:
     """An operation that no handler is for, by its row's expansion into others."""
-    expansion = OPS[op.kind].expansion if op.kind in OPS else None
-    if expansion is None:
-        raise QuadrantsInternalError(f"WGSL has no operation {op.kind!r}")
-    block = Block()
-    value = expansion(Builder(block, op.location), *op.operands)
+    block, value = expanded(op, "WGSL has")
     write_region(writer, block)
     writer.names[op.results[0]] = writer.name(value)
 
