@@ -157,6 +157,21 @@ def test_squares_of_nine_points(executor: TargetExecutor, shape: tuple[int, int]
     assert (y == expected).all()
 
 
+def histogram(x, counts, weights):
+    for i in range(len(x)):
+        counts[x[i]] += 1
+        weights[x[i]] += 0.5
+
+
+@pytest.mark.parametrize(("size", "bins"), [(1000, 10), (50, 40), (9000, 300)])
+def test_histograms(executor: TargetExecutor, size: int, bins: int) -> None:
+    x = np.random.default_rng(7).integers(0, bins, size)
+    counts, weights = np.ones(bins, np.int32), np.zeros(bins)
+    executor.launcher(histogram)(x, counts, weights)
+    expected = np.bincount(x, minlength=bins)
+    assert (counts == expected + 1).all() and (weights == expected / 2).all()
+
+
 def found(executor: TargetExecutor, function: Any, *arguments: Any) -> str:
     """What the report of a kernel says."""
     executor.initialise(qd)
@@ -172,6 +187,8 @@ def test_devices_with_blocks_of_threads_use_them() -> None:
     assert "loops shared by teams: 1" in found(device, rows, x, np.zeros(40), np.zeros(40))
     assert "boxes in shared memory: 1" in found(device, smooth, x, np.zeros((40, 40)))
     assert "contractions in shared memory: 1" in found(device, product, x, x, np.zeros((40, 40)))
+    found_in_histogram = found(device, histogram, np.zeros(40, np.int64), np.zeros(4, np.int32), np.zeros(4))
+    assert "scattered sums in shared memory: 1" in found_in_histogram
     narrow = x.astype(np.float16)
     assert "contractions on tensor cores: 1" in found(
         device, narrow_product, narrow, narrow, np.zeros((40, 40), np.float32)

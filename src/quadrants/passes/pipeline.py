@@ -240,6 +240,13 @@ PIPELINE: tuple[Pass, ...] = (
         finds=lambda census: census.launches and census.parallel > 0,
     ),
     Pass(
+        "scatter_in_blocks",
+        "lowered",
+        "threads that add to few elements wait for those of their block alone",
+        wanted=lambda options: not _checked(options),  # there each sum is checked
+        finds=lambda census: census.launches and census.atomics,
+    ),
+    Pass(
         "jam",
         "lowered",
         "sums over one range share its loads, and wait less for one another",
@@ -385,6 +392,8 @@ CONSTRAINTS: tuple[Constraint, ...] = (
     Constraint("share_rows", "stage_boxes", "whose threads take which elements of a row is settled"),
     Constraint("cut_loops", "stage_boxes", "what is read at borders is read by loops of their own"),
     Constraint("stage_boxes", "contract", "products and sums of stencils are fused, too"),
+    Constraint("scatter", "scatter_in_blocks", "which loops only add to arrays"),
+    Constraint("scatter_in_blocks", "contract", "what is added is fused, too"),
     Constraint("share_rows", "contract", "products and sums of rows are fused, too"),
     Constraint("tile", "jam", "large sums of products gain more from tiles"),
     Constraint("jam", "interchange", "products of matrices are taken by rows"),

@@ -13,11 +13,10 @@ from typing import Any
 from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Block, Op, Value, walk
 from quadrants.ir.types import array_type, i64, scalar_of, u1
-from quadrants.passes.clone import clone_ops
-from quadrants.passes.grid_code import GridLoop, Odometer, combine_in_block, rounded_up, when
-from quadrants.passes.nest import carried_arguments, counters, highs, inits, lows
+from quadrants.passes.grid_code import GridLoop, combine_in_block, when
+from quadrants.passes.nest import inits
 from quadrants.passes.privatise import identity
-from quadrants.passes.structure import loop_jumps
+from quadrants.passes.spread import Spread
 
 __all__ = ["reduce_in_blocks"]
 
@@ -57,19 +56,13 @@ class _Reduction:
         self.subgroup = min(record.subgroup_sizes, default=1)
 
     def write(self) -> list[Op]:
-        builder, loop = self.builder, self.loop
-        zero = builder.index(0)
-        extents = [builder.max(builder.sub(high, low, exact=True), zero) for low, high in zip(lows(loop), highs(loop))]
-        total = extents[0]
-        for extent in extents[1:]:
-            total = builder.mul(total, extent, exact=True)
-        wanted = rounded_up(builder, total, self.threads * self.least)
-        blocks = builder.min(builder.max(wanted, builder.index(1)), builder.index(_BLOCKS))
-        partials = self._memory(blocks)
-        self._reduce(blocks, total, extents, partials)
+        builder = self.builder
+        spread = Spread(builder, self.loop, self.threads, self.least, _BLOCKS)
+        partials = self._memory(spread.blocks)
+        self._reduce(spread, partials)
         totals = self._memory()
-        self._combine(blocks, partials, totals)
-        self._finish(total, totals)
+        self._combine(spread.blocks, partials, totals)
+        self._finish(spread.total, totals)
         for memory in (*partials, *totals):
             builder.op("release", memory)
         return self.made.ops
@@ -83,61 +76,13 @@ class _Reduction:
         types = [scalar_of(result.type) for result in self.loop.results]
         return [builder.constant(identity(name, type_), type_) for name, type_ in zip(self.combiners, types)]
 
-    # What blocks do.
-
-    def _reduce(self, blocks: Value, total: Value, extents: list[Value], partials: list[Value]) -> None:
+    def _reduce(self, spread: Spread, partials: list[Value]) -> None:
         """A partial of each block."""
-        outside = self.builder
-        step = outside.mul(blocks, outside.index(self.threads), exact=True)
-        whole = outside.floordiv(total, step)
-        rest = outside.sub(total, outside.mul(whole, step, exact=True), exact=True)
-        odometer = Odometer(outside, extents, step)
-        grid = GridLoop(outside, blocks, self.threads)
-        inside = grid.inside
-        first = inside.mul(grid.number, inside.index(self.threads), exact=True)
-        first = inside.add(first, grid.thread, exact=True)
-        trips = inside.add(whole, inside.cast(inside.lt(first, rest), i64), exact=True)
-        if len(extents) == 1:
-            found = self._along(inside, first, trips, step)
-        else:
-            found = self._through(inside, first, trips, odometer)
+        grid = GridLoop(self.builder, spread.blocks, self.threads)
+        found = spread.write(grid, self._starts(grid.inside))
         self._keep(grid, found, partials, [grid.number])
-        attributes = {
-            name: self.loop.attributes[name] for name in ("lanes", "lanes_reason") if name in self.loop.attributes
-        }
-        grid.close(cost=self.cost * self.threads, **attributes)
-
-    def _along(self, builder: Builder, first: Value, trips: Value, step: Value) -> Sequence[Value]:
-        """A thread's iterations of a loop with one counter."""
-        loop, body = self.loop, Block()
-        turn = body.add_argument(i64)
-        carried = [body.add_argument(result.type) for result in loop.results]
-        inner = Builder(body, loop.location)
-        place = inner.add(first, inner.mul(turn, step, exact=True), exact=True)
-        counter = inner.add(lows(loop)[0], place, exact=True)
-        values = {counters(loop)[0]: counter, **dict(zip(carried_arguments(loop), carried))}
-        body.ops += clone_ops(loop.regions[0].ops, values)
-        return builder.op("for", builder.index(0), trips, *self._starts(builder), regions=(body,), rank=1).results
-
-    def _through(self, builder: Builder, first: Value, trips: Value, odometer: Odometer) -> Sequence[Value]:
-        """A thread's iterations of a nest: its counters are carried on."""
-        loop, body = self.loop, Block()
-        body.add_argument(i64)
-        digits = [body.add_argument(i64) for _ in odometer.extents]
-        carried = [body.add_argument(result.type) for result in loop.results]
-        inner = Builder(body, loop.location)
-        following = odometer.following(inner, digits)
-        own = [inner.add(low, digit, exact=True) for low, digit in zip(lows(loop), digits)]
-        values = {**dict(zip(counters(loop), own)), **dict(zip(carried_arguments(loop), carried))}
-        iteration = Block()
-        iteration.ops = clone_ops(loop.regions[0].ops, values)
-        last = iteration.ops[-1]
-        for jump in [*loop_jumps(iteration), *([last] if last.kind == "yield" else [])]:
-            jump.operands = (*following, *jump.operands)
-        body.ops += iteration.ops
-        starts = (*odometer.start(builder, first), *self._starts(builder))
-        made = builder.op("for", builder.index(0), trips, *starts, regions=(body,), rank=1)
-        return made.results[len(digits) :]
+        kept = {name: self.loop.attributes[name] for name in ("lanes", "lanes_reason") if name in self.loop.attributes}
+        grid.close(cost=self.cost * self.threads, **kept)
 
     def _keep(self, grid: GridLoop, values: Sequence[Value], memories: list[Value], place: list[Value]) -> None:
         """The first thread puts what all have, combined, into memory."""
