@@ -1,7 +1,7 @@
 """Golden files: IR text in, passes, IR text out.
 
 A file `*.qir` begins with the line `// passes: name, name` (and `// vectors: bits` where the target has some, `// launches` where its host
-launches loops, `// blocks: threads, subgroup, bytes` where it does and blocks of threads have that much shared memory, `// marked vectors: bits` where it makes vectors of marked loops), goes on with a module, and after a line `// ---` shows what
+launches loops, `// blocks: threads, subgroup, bytes` where it does and blocks of threads have that much shared memory, `// task operations: number` where large loops are split, `// marked vectors: bits` where it makes vectors of marked loops), goes on with a module, and after a line `// ---` shows what
 the passes make of it. `pytest --bless` writes what they make into the files. Names are those of modules in
 `quadrants.passes`. The module is verified before the first pass and after each one.
 """
@@ -23,6 +23,7 @@ FILES = sorted(Path(__file__).parent.glob("**/*.qir"))
 DIRECTIVE = "// passes:"
 VECTORS = "// vectors:"
 LAUNCHES = "// launches"
+TASK_OPERATIONS = "// task operations:"
 BLOCKS = "// blocks:"
 MARKED = "// marked vectors:"
 SEPARATOR = "// ---\n"
@@ -48,6 +49,9 @@ def record_of(text: str) -> CapabilityRecord | None:
             threads, subgroup, size = map(int, line.removeprefix(BLOCKS).split(","))
             made = CapabilityRecord("golden", "1", frozenset(), launches=True, subgroup_sizes=(subgroup,))
             return replace(made, block_threads=threads, shared_memory_bytes=size)
+        if line.startswith(TASK_OPERATIONS):
+            most = int(line.removeprefix(TASK_OPERATIONS))
+            return CapabilityRecord("golden", "1", frozenset(), launches=True, task_operations=most)
         if line == LAUNCHES:
             return CapabilityRecord("golden", "1", frozenset(), launches=True)
     return None

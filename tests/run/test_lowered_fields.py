@@ -71,7 +71,7 @@ def remainders(x, out):
         out[i] = (1000.0 * x[i]) % 0.7
 
 
-def steps(n: qd.i64) -> qd.i64:
+def steps(n):
     return 0 if n <= 1 else 1 + (steps(n // 2) if n % 2 == 0 else steps(3 * n + 1))
 
 
@@ -237,6 +237,7 @@ ELSEWHERE = {
     ),
     "launches": ("run/test_lowered_fields.py", test_launches_split_a_kernel_into_a_hosts_part_and_tasks.__name__),
     "calls_c": ("run/test_lowered_fields.py", test_functions_of_c_are_refused_where_they_cannot_be_called.__name__),
+    "task_operations": ("run/test_split_tasks.py", "test_a_loop_is_split_piece_by_piece"),
     "functions": ("run/test_lowered_fields.py", test_functions_are_written_out_where_the_target_has_none.__name__),
 }
 """Fields with a test of their own: its file and its name."""

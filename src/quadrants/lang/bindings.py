@@ -291,9 +291,9 @@ _shown: set[str] = set()
 
 
 def show_notices(program: Program) -> None:
-    """Tells once of a loop that runs in order although it stands at the top level."""
+    """Tells once of a loop that runs in order although it stands at the top level, and of one that is too large."""
     for notice in program.notices:
-        if notice.pass_name != "parallelise":
+        if notice.pass_name not in ("parallelise", "split_tasks"):
             continue
         lines = [f"[Quadrants] {notice.text}"]
         for location in notice.locations:

@@ -15,9 +15,11 @@ from quadrants.ir.nodes import Block, Location, Module, Op, Value, walk
 from quadrants.ir.ops import TERMINATORS, is_pure
 from quadrants.ir.types import ArrayType, array_type, i64, scalar_of, u1
 from quadrants.passes.context import PassContext
+from quadrants.passes.cuts import parts_of
 from quadrants.passes.nest import Nest
 from quadrants.passes.places import shown
-from quadrants.passes.structure import loop_jumps
+from quadrants.passes.structure import loop_jumps, with_inner
+from quadrants.passes.task_size import TaskSizes, tell_if_large
 
 __all__ = ["run"]
 
@@ -27,7 +29,7 @@ def run(module: Module, context: PassContext) -> None:
     if context.record is None or not context.record.launches:
         return
     kernel = module.kernel
-    offloader = _Offloader(Nest(kernel))
+    offloader = _Offloader(Nest(kernel), TaskSizes(module), context)
     offloader.known.update(value for value in kernel.parameters if type(value.type) is not ArrayType)
     offloader.block(kernel.body)
     context.count("serial stretches on the device", offloader.stretches)
@@ -39,8 +41,10 @@ class _Offloader:
     `known`: numbers that the host has; `places`: the temporary array that holds a number which only the device has.
     """
 
-    def __init__(self, nest: Nest) -> None:
+    def __init__(self, nest: Nest, sizes: TaskSizes, context: PassContext) -> None:
         self.nest = nest
+        self.sizes = sizes
+        self.context = context
         self.known: set[Value] = set()
         self.places: dict[Value, Value] = {}
         self.stretches = 0
@@ -115,9 +119,16 @@ class _Offloader:
             user.operands = tuple(operands)
 
     def _flush(self, done: Block, pending: list[Op]) -> None:
-        """Makes a loop of one iteration of operations that the device runs in order."""
-        if not pending:
-            return
+        """Makes loops of one iteration of operations that the device runs in order: one, unless that would be too large."""
+        most: int = self.context.record.task_operations
+        parts = parts_of(pending, self.sizes, most) if most else [pending]
+        for part in parts:
+            if part:
+                self._flush_part(done, part)
+                if most:
+                    tell_if_large(self.context, sum([self.sizes.of(op) for op in part]), part[0].location)
+
+    def _flush_part(self, done: Block, pending: list[Op]) -> None:
         self.stretches += 1
         location = pending[0].location
         builder = Builder(done, location)
@@ -127,7 +138,7 @@ class _Offloader:
         body = Block()
         inner = Builder(body, location)
         always = builder.constant(True, u1)
-        inside = {inner_op for op in pending for inner_op in _with_inner(op)}
+        inside = {inner_op for op in pending for inner_op in with_inner(op)}
         places: dict[Value, Value] = {}
         for op in pending:
             seen = [value for value in op.results if self._is_used_outside(value, inside)]
@@ -189,10 +200,6 @@ def _append(loop: Op, body: Block) -> None:
     Builder(otherwise, loop.location).op("yield")
     builder.op("if", first, regions=(body, otherwise), types=())
     threads.ops.append(end)
-
-
-def _with_inner(op: Op) -> list[Op]:
-    return [op, *[inner for region in op.regions for inner in walk(region)]]
 
 
 def _is_the_hosts(op: Op) -> bool:

@@ -307,6 +307,13 @@ PIPELINE: tuple[Pass, ...] = (
         finds=lambda census: census.launches,
     ),
     Pass(
+        "split_tasks",
+        "lowered",
+        "a device's compiler takes longer than a task grows",
+        required=True,
+        finds=lambda census: census.launches,
+    ),
+    Pass(
         "offload",
         "lowered",
         "the host launches what touches memory",
@@ -424,6 +431,8 @@ CONSTRAINTS: tuple[Constraint, ...] = (
     Constraint("vectorise", "meetings", "nothing moves code past meetings any more"),
     Constraint("meetings", "split_reductions", "reductions bring meetings of their own that need no more"),
     Constraint("split_reductions", "offload", "partials are combined on the device, too"),
+    Constraint("split_reductions", "split_tasks", "loops that are split carry nothing"),
+    Constraint("split_tasks", "offload", "what is split is still the kernel's"),
     Constraint("dead_code2", "vectorise", "what nothing uses would be masked, too"),
 )
 

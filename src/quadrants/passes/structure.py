@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-from quadrants.ir.nodes import Block, Function, Module, Op, Value
+from quadrants.ir.nodes import Block, Function, Module, Op, Value, walk
 from quadrants.ir.ops import OPS
 from quadrants.passes.context import PassContext
 
@@ -39,6 +39,11 @@ def _collect_jumps(block: Block, direct: bool, found: list[Op]) -> None:
     last = block.ops[-1] if block.ops else None
     if last is not None and (last.kind == "return" or (direct and last.kind in ("break", "continue"))):
         found.append(last)
+
+
+def with_inner(op: Op) -> list[Op]:
+    """An operation and all in its regions."""
+    return [op, *[inner for region in op.regions for inner in walk(region)]]
 
 
 def callee_of(call: Op) -> str:

@@ -65,6 +65,9 @@ class CapabilityRecord(Record):
         frozenset(),
         "types of factors (f16, bf16, tf32: f32 that is rounded) of which 32 threads multiply small matrices in one instruction",
     )
+    task_operations: int = _field(
+        0, "how large a task may be before its compiler takes long (passes/split_tasks.py); 0 for any size"
+    )
     shared_memory_bytes: int = _field(0, "memory that one block of a GPU's threads shares; 0 on CPUs")
     calls_c: bool = _field(False, "whether kernels can call functions of C in the caller's process")
     functions: frozenset[str] = _field(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from quadrants.ir.nodes import Function, Module, walk
 from quadrants.ir.types import ArrayType, scalar_of
 from quadrants.passes.structure import calls
+from quadrants.passes.task_size import TaskSizes
 from quadrants.records import Record
 from quadrants.targets.artifact import Message, PrintFormat
 from quadrants.targets.device.callees import callees_first
@@ -23,6 +24,8 @@ from quadrants.targets.webgpu.writer import ArrayNames, Shader, Writer, expanded
 __all__ = ["WORKGROUP", "EmittedTask", "emit_task"]
 
 WORKGROUP = 64
+_UNROLLED_OPERATIONS = 600
+"""Larger shaders hide the bounds of their loops from the driver: a hundred small loops, unrolled, take Mesa's 15 seconds, not 2."""
 
 
 class EmittedTask(Record):
@@ -80,6 +83,7 @@ def emit_task(
     """The shader of a task, for a driver that takes floats in this way; `windows`: those of its arrays, where it is not one."""
     functions = callees_first(module, [task], "on a GPU by WebGPU")
     shader = Shader(driver, views)
+    shader.keeps_loops = TaskSizes(module, unrolled=True).of(task.loop) > _UNROLLED_OPERATIONS
     shader.may_fail = _failing(functions, module)
     frame = frame_layout(task.function)
     entry = _entry(shader, task, frame, windows)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from quadrants.ir.nodes import Block, Op
+from quadrants.ir.nodes import Block, Op, Value
 from quadrants.ir.ops import TERMINATORS
 from quadrants.ir.types import ArrayType
+from quadrants.passes.task_size import constant_of
 from quadrants.targets.artifact import Message, PrintFormat, content_id
 from quadrants.targets.expansion import expanded
 from quadrants.targets.webgpu import emit_arithmetic, emit_memory
@@ -95,7 +96,7 @@ def _copies(writer: Writer, op: Op, rank: int) -> tuple[str, ...]:
 def _for(writer: Writer, op: Op) -> None:
     """A loop in order; a parallel one within a function is one, too."""
     rank = op.attributes["rank"]
-    bounds = [(writer.name(op.operands[k]), writer.name(op.operands[rank + k])) for k in range(rank)]
+    bounds = [(writer.name(op.operands[k]), _bound(writer, op.operands[rank + k])) for k in range(rank)]
     carried = _copies(writer, op, rank)
     region = op.regions[0]
     flag = writer.variable("bool") if rank > 1 and _breaks(region) else ""
@@ -112,6 +113,12 @@ def _for(writer: Writer, op: Op) -> None:
         if flag and k + 1 < rank:
             writer.line(f"if ({flag}) {{ break; }}")
     writer.names.update(zip(op.results, carried))
+
+
+def _bound(writer: Writer, high: Value) -> str:
+    """The end of a loop, hidden from drivers that would unroll it where that is not wanted."""
+    name = writer.name(high)
+    return f"{name} + i64(nothing_u64)" if writer.shader.keeps_loops and constant_of(high) is not None else name
 
 
 def _body(writer: Writer, region: Block, counters: list[str], carried: tuple[str, ...], flag: str) -> None:

@@ -40,12 +40,13 @@ class Loop(Record):
 
 
 class Shader:
-    """One shader module: what its functions ask for. `symbols`: the name of each function that was asked for, with the windows of
+    """One shader module: what its functions ask for. `keeps_loops`: drivers are not to unroll loops. `symbols`: the name of each function that was asked for, with the windows of
     its arrays: there is one copy for each set of them."""
 
     def __init__(self, driver: Driver, views: Views) -> None:
         self.driver = driver
         self.views = views
+        self.keeps_loops = False
         self.helpers: set[str] = {"param64", "opaque_f32"}
         self.tables: list[str] = []
         self.symbols: dict[tuple[str, tuple[Range, ...]], str] = {}
