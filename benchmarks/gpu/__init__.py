@@ -1,0 +1,1 @@
+"""Checks and measurements on a machine with an NVIDIA GPU; `scripts/gpu_check` runs them."""
