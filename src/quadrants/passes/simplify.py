@@ -10,7 +10,7 @@ from typing import Any
 
 from quadrants.ir.nodes import Block, Module, Op, Value
 from quadrants.ir.ops import OPS
-from quadrants.ir.threads import is_threads_loop
+from quadrants.ir.threads import is_threads_loop, threads_loop_of
 from quadrants.ir.types import ArrayType, MatrixType, Type, scalar_of, u1
 from quadrants.passes import algebra, algebra_forms, algebra_logic
 from quadrants.passes.context import PassContext
@@ -249,7 +249,8 @@ class _Simplifier:
             self.replaced.update(zip(op.results, inits))
             return True
         body = op.regions[0]
-        once = all(trip == 1 for trip in trips) and not (attributes.get("parallel") or is_threads_loop(op))
+        stays = attributes.get("parallel") or is_threads_loop(op) or threads_loop_of(op) is not None
+        once = all(trip == 1 for trip in trips) and not stays
         if once and body.ops[-1].kind == "yield" and not loop_jumps(body) and self.context.permit():
             self.replaced.update(zip(body.arguments, lows + inits))
             return self._splice(op, body)
