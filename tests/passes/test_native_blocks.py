@@ -354,7 +354,9 @@ def test_a_single_block_keeps_its_grid_loop() -> None:
     text = print_module(native(BODIES["what was stored is not what lies there behind a barrier"]))
     head, _, bounds = text.partition("  for %block in ")
     first, _, rest = bounds.partition(" .. ")
-    module = parse_module(f"{head}  %once = constant 1 : i64\n  for %block in {first} .. %once{rest[rest.index(' {') :]}")
+    module = parse_module(
+        f"{head}  %once = constant 1 : i64\n  for %block in {first} .. %once{rest[rest.index(' {') :]}"
+    )
     expected = results(module, 8)
     found = run_pipeline(module, options(), RECORD)
     assert any(threads_loop_of(op) is not None for op in walk(found.kernel.body) if op.kind == "for")

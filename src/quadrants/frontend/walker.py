@@ -228,6 +228,8 @@ class Walker:
             binding = self.load(binding, node)
         elif type(binding) is Slot:
             binding = numbers.to_run(self, binding, node)
+        elif type(binding) is Array and not binding.value.name:
+            binding.value.name = name  # memory that a block shares
         if name in self.memory:
             binding = self._in_memory(name, binding, node)
         self.env[name] = binding

@@ -37,7 +37,7 @@ from quadrants.ir.interpret_threads import (
 )
 from quadrants.ir.nodes import Block, Function, Module, Op, Value
 from quadrants.ir.ops import OPS, Row
-from quadrants.ir.races import BlockRaces, RaceFinder
+from quadrants.ir.races import BlockRaces, RaceFinder, is_shared
 from quadrants.ir.threads import has_meetings, is_threads_loop
 from quadrants.ir.types import ArrayType, MatrixType, ScalarType, Type, scalar_of, shape_of
 from quadrants.recursion import deep_recursion
@@ -362,12 +362,12 @@ def _watched(program: _Program, op: Op, position: int) -> Callable[[Environment]
     if races is None or (type(type_) is ArrayType and type_.is_slot):
         return locate
     stored = op.operands[0] if op.kind == "store" else None
-    is_shared = type(type_) is ArrayType and not type_.has_descriptor
+    in_block = is_shared(array_value)
 
     def noted(env: Environment) -> tuple[np.ndarray, tuple[int, ...]]:
         found = locate(env)
         value = env[stored] if stored is not None else None
-        if not is_shared:
+        if not in_block:
             races.note(op, array_value, *found, value)
         note_access(op, array_value, found, value)
         return found

@@ -91,6 +91,8 @@ class _Team:
                         raise member.error
                 left = [member for member in left if member.at is not None]
                 going = self._met(left) if left else []
+            if self.races is not None:
+                self.races.met()
         except BaseException:  # an interrupt, too: the threads that wait must end before whoever called hears of it
             self.failed = True
             raise

@@ -3,7 +3,7 @@
 Order matters where one iteration stores what another loads, updates, or stores with another value, where one updates
 what another loads, and where two update in different ways. Updates of one kind meet in any order; exchanges are how
 iterations agree on an order themselves. Threads of a block are in order where they have met in between: all at what the block
-does together, those of a smaller team at what it does.
+does together, those of a smaller team at what it does. What threads read of the memory that they share, one has written.
 """
 
 # pyright: basic
@@ -19,7 +19,7 @@ import numpy as np
 from quadrants.errors import QuadrantsAssertionError
 from quadrants.ir.nodes import Op, Value
 
-__all__ = ["BlockRaces", "RaceFinder"]
+__all__ = ["BlockRaces", "RaceFinder", "is_shared"]
 
 _VERBS = {
     "load": "loads",
@@ -92,14 +92,19 @@ class RaceFinder:
 
 
 class BlockRaces:
-    """Watches the threads of one block."""
+    """Watches the threads of one block, which has its shared memory anew."""
 
     def __init__(self, names: dict[Value, str]) -> None:
         self._names = names
         self._elements: dict[int, _Element] = {}
+        self._written: dict[int, np.ndarray] = {}
+        self._unwritten: QuadrantsAssertionError | None = None
 
     def met(self) -> None:
-        """All threads of the block are at one place: what comes is behind what was."""
+        """All threads of the block are at one place, or have ended: what comes is behind what was. QuadrantsAssertionError if
+        they have read shared memory that none had written."""
+        if self._unwritten is not None:
+            raise self._unwritten
         self._elements.clear()
 
     def note(
@@ -114,11 +119,33 @@ class BlockRaces:
     ) -> None:
         """A thread accesses an element; QuadrantsAssertionError if another one did in a way that conflicts, and they have not
         met since."""
+        if is_shared(array_value):
+            self._note_written(op, array_value, array, indices)
         touch = _Touch((thread,), op, _stored(op, value), dict(met))
         other = _meet(self._elements.setdefault(_address(array, indices), {}), touch, _have_not_met)
         if other is not None:
             place = _place(self._names, array_value, indices)
             raise _error("a race in a block of threads, which do not meet in between", "thread", place, touch, other)
+
+    def _note_written(self, op: Op, array_value: Value, array: np.ndarray, indices: tuple[int, ...]) -> None:
+        """Takes in what is written of shared memory. A thread that reads what is not is told at the block's next meeting:
+        where another thread writes it before that, the two of them are what there is to tell."""
+        written = self._written.get(array.ctypes.data)
+        if written is None:
+            written = self._written[array.ctypes.data] = np.zeros(array.shape, bool)
+        if op.kind == "store":
+            written[indices] = True
+        elif self._unwritten is None and not np.all(written[indices]):
+            place = _place(self._names, array_value, indices)
+            text = f"{place} is read before a thread has written it: it is memory that the threads of a block share"
+            self._unwritten = QuadrantsAssertionError(text)
+            self._unwritten.location = op.location
+
+
+def is_shared(array_value: Value) -> bool:
+    """Whether an array is memory that the threads of a block share."""
+    owner = array_value.owner
+    return type(owner) is Op and owner.kind == "shared"
 
 
 def _stored(op: Op, value: Any) -> bytes:

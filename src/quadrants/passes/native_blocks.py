@@ -22,9 +22,10 @@ def subgroup_of(record: Any) -> int:
 def why_apart(loop: Op, region: Block, size: int, together: Together, module: Module, context: PassContext) -> str:
     """Why a block loop must be taken apart; '' where the target runs its threads at once. `region`: what a thread does."""
     record = context.record
-    if record is None or not record.block_threads:
+    watched = record is not None and record.finds_races and context.options.debug
+    if record is None or not (record.block_threads or watched):
         return "the target runs none at once"
-    if size > record.block_threads:
+    if size > record.block_threads and not watched:
         return f"the target runs at most {record.block_threads} at once, not {size}"
     config: dict[str, Any] = loop.attribute("config") or {}
     if config.get("serialize") or config.get("parallelize") == 1:
@@ -34,6 +35,8 @@ def why_apart(loop: Op, region: Block, size: int, together: Together, module: Mo
         return "random numbers follow the order of the threads"
     if context.options.deterministic and any(_rounds(op) for op in ops):
         return "deterministic=True, and float updates may meet"
+    if watched:
+        return ""
     subgroup = subgroup_of(record)
     if any(op in together.parted and op.attributes["width"] > subgroup for op in ops):
         return f"some of a subgroup meet, and it is larger than the hardware's {subgroup}"

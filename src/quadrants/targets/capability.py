@@ -68,6 +68,10 @@ class CapabilityRecord(Record):
     task_operations: int = _field(
         0, "how large a task may be before its compiler takes long (passes/split_tasks.py); 0 for any size"
     )
+    finds_races: bool = _field(
+        False,
+        "whether debug mode sees every access to memory and finds races; the threads of blocks meet as they do there",
+    )
     shared_memory_bytes: int = _field(0, "memory that one block of a GPU's threads shares; 0 on CPUs")
     calls_c: bool = _field(False, "whether kernels can call functions of C in the caller's process")
     functions: frozenset[str] = _field(

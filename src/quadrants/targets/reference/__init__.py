@@ -26,6 +26,7 @@ RECORD = CapabilityRecord(
     fused_multiply_add=False,
     threads=False,
     calls_c=True,
+    finds_races=True,
     functions=EXPANDED,
 )
 

@@ -19,6 +19,7 @@ PLAIN = replace(
     name="simulated",
     launches=True,
     calls_c=False,
+    finds_races=False,
     block_threads=1024,
     subgroup_sizes=(32,),
     shared_memory_bytes=48 * 1024,
