@@ -17,7 +17,7 @@ from quadrants import knobs
 from quadrants.evidence.ptx.bindings import Bindings, Result
 from quadrants.evidence.ptx.driver import PlayedDriver
 from quadrants.knobs import Arch
-from quadrants.targets import table
+from quadrants.targets import hosts, table
 from quadrants.targets.llvm.amdgpu import drivers as amd_drivers
 from quadrants.targets.llvm.amdgpu import hip, lld
 from quadrants.targets.llvm.arm64 import tools
@@ -123,18 +123,27 @@ def a_gpu_of_amd_that_no_code_is_made_for(patch: Patch) -> None:
     amd_drivers.use(Old())
 
 
-def no_linux(patch: Patch) -> None:
+def on_an_unknown_system(patch: Patch) -> None:
     patch.setattr(knobs, "host_arch", lambda: Arch.x64)
+    patch.setattr(hosts, "host", lambda: None)
+
+
+def beside_another_processor(patch: Patch) -> None:
+    patch.setitem(table.TARGETS, Arch.arm64, table._ARM64_BESIDE)
+
+
+def no_linux(patch: Patch) -> None:
+    beside_another_processor(patch)
     patch.setattr(sys, "platform", "win32")
 
 
 def no_tools_for_arm64(patch: Patch) -> None:
-    patch.setattr(knobs, "host_arch", lambda: Arch.x64)
+    beside_another_processor(patch)
     patch.setattr(shutil, "which", lambda name: None)
 
 
 def no_c_library_for_arm64(patch: Patch) -> None:
-    patch.setattr(knobs, "host_arch", lambda: Arch.x64)
+    beside_another_processor(patch)
     patch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
     patch.setattr(tools, "_has_library", lambda compiler: False)
 
@@ -234,6 +243,11 @@ LACKING: list[tuple[Arch, Callable[[Patch], None], str]] = [
     ),
     (Arch.arm64, no_c_library_for_arm64, "/usr/bin/aarch64-linux-gnu-gcc finds no C library: Debian's packages are"),
     (Arch.x64, another_processor, "this machine's processor is arm64"),
+    (
+        Arch.x64,
+        on_an_unknown_system,
+        "machine code runs in processes of linux on x64, linux on arm64, darwin on arm64 only",
+    ),
     (Arch.vulkan, no_wgpu, "the package wgpu is not installed: pip install 'quadrants[gpu]'"),
     (Arch.vulkan, no_driver_for_wgpu, "no driver of Vulkan was found (no adapter)"),
     (Arch.vulkan, another_interface_only, "no driver of Vulkan was found"),
@@ -270,18 +284,18 @@ def test_every_target_that_may_be_lacking_is_among_them() -> None:
 
 
 def test_a_list_takes_the_first_that_is_there(monkeypatch: Patch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(table, "missing", lambda arch: "" if arch in (Arch.amdgpu, Arch.x64) else f"no {arch.name}")
+    monkeypatch.setattr(
+        table, "missing", lambda arch: "" if arch in (Arch.amdgpu, knobs.host_arch()) else f"no {arch.name}"
+    )
     monkeypatch.setattr(table, "find", lambda arch: table.importlib.import_module("quadrants.targets.reference"))
     qd.init(arch=qd.gpu)
     assert knobs.current.arch is Arch.amdgpu
     assert "falling back" not in capsys.readouterr().err
     qd.init(arch=[qd.cuda, qd.vulkan])
-    assert knobs.current.arch is Arch.x64
+    assert knobs.current.arch is knobs.host_arch()
     told = capsys.readouterr().err
-    assert (
-        "Arch=[Arch.cuda, Arch.vulkan] is not supported, falling back to Arch.x64 (cuda: no cuda; vulkan: no vulkan)"
-        in told
-    )
+    instead = f"falling back to {knobs.host_arch()} (cuda: no cuda; vulkan: no vulkan)"
+    assert f"Arch=[Arch.cuda, Arch.vulkan] is not supported, {instead}" in told
     with pytest.raises(RuntimeError, match=r"Arch=\[Arch.cuda, Arch.vulkan\] is not supported \(cuda: no cuda; vulkan"):
         qd.init(arch="cuda, vulkan", enable_fallback=False)
     qd.init(arch=["cuda", qd.amdgpu])
