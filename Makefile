@@ -44,10 +44,14 @@ $(VENV)/ptxas: $(READY)
 		|| echo "no ptxas here: CUDA's code is not assembled"
 	touch $@
 
+# A Python for Arm64 that an emulator runs: the package is imported and tested there, too.
+$(VENV)/arm64/python: $(READY)
+	$(BIN)/python .ci/arm64_python.py $(@D) || echo "no Python for Arm64 here: its tests are skipped"
+
 demo: $(READY)
 	$(BIN)/python examples/mpm88.py
 
-test: $(READY) $(VENV)/torch $(VENV)/gpu $(VENV)/ptxas
+test: $(READY) $(VENV)/torch $(VENV)/gpu $(VENV)/ptxas $(VENV)/arm64/python
 	$(BIN)/python -m pytest -n $(JOBS)
 
 check: $(READY)
