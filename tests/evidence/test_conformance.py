@@ -103,9 +103,10 @@ def test_evidence_is_written_and_read(tmp_path: Path) -> None:
             Outcome("b", "refused", "why"),
             Outcome("c", "refused", "why"),
             Outcome("d", "failed", "x"),
+            Outcome("e", "assembled"),
         ]
     )
-    assert record.counts(part) == {"passed": 1, "refused": 2, "failed": 1, "not run": 0}
+    assert record.counts(part) == {"passed": 1, "assembled": 1, "refused": 2, "failed": 1, "not run": 0}
     evidence = {"format": record.FORMAT, "target": {"name": "t"}, "made_with": {}, "parts": {"one": part}}
     path = tmp_path / "t.json"
     record.write(path, evidence)

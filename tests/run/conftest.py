@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Iterator
+from contextlib import nullcontext
 
 import pytest
 
@@ -12,9 +13,11 @@ from quadrants import knobs
 from quadrants.errors import QuadrantsUnsupportedError
 from quadrants.evidence import emulation
 from quadrants.evidence.amdgpu.driver import unexplained_spills
+from quadrants.evidence.conformance.suite import COMPILED
 from quadrants.evidence.programs import TargetExecutor
 from quadrants.evidence.ptx import assemble as ptx
-from quadrants.targets import table
+from quadrants.targets import simulated, table
+from quadrants.targets.simulated.profiles import APART as APART_RECORD
 
 EXECUTORS = [
     TargetExecutor(f"{arch}-O{level}", arch, opt_level=level)
@@ -23,12 +26,15 @@ EXECUTORS = [
 ]
 EXECUTORS.append(TargetExecutor("amdgpu-O1", "amdgpu"))
 
-# The host with its iterations in so many lanes wherever that is possible at all, however little the model thinks of it.
-LANES = (1, 8, 16)
-EXECUTORS += [TargetExecutor(f"x64-lanes{lanes}", "x64", lanes=lanes) for lanes in LANES]
+# The host with its iterations in so many lanes wherever that is possible at all, whatever the model thinks of it.
+EXECUTORS += [TargetExecutor(f"x64-lanes{lanes}", "x64", lanes=lanes) for lanes in (1, 8, 16)]
 
-# Devices, played or emulated, and Arm64.
-DEVICES = ("simulated", "vulkan", "cuda", "arm64", "amdgpu")
+# A device that runs one thread of a block at a time: block loops are taken apart for it, as they are for CPUs.
+APART = TargetExecutor("simulated-apart", "simulated")
+EXECUTORS.append(APART)
+
+# Devices with memory of their own, played or emulated.
+DEVICES = ("simulated", "vulkan", "cuda", "amdgpu")
 
 # The GPUs that are played: CUDA's code is executed by our interpreter, AMD's is made and linked (evidence/emulation.py).
 SM = int(os.environ.get("QD_TEST_CUDA_SM", emulation.SM))
@@ -54,12 +60,14 @@ ON_DEVICES = [pytest.param(executor, id=executor.name) for executor in EXECUTORS
 def executor(request: pytest.FixtureRequest) -> Iterator[TargetExecutor]:
     """One target at one level; CUDA's optimised code goes through NVIDIA's assembler, where that is at hand."""
     arch = knobs.arch_by_name(request.param.arch)
-    with emulation.emulation(arch, always=True, sm=SM, processor=PROCESSOR) as driver:
+    apart = simulated.playing(APART_RECORD) if request.param is APART else nullcontext()
+    with emulation.emulation(arch, always=True, sm=SM, processor=PROCESSOR) as driver, apart:
         if reason := table.missing(arch):
             pytest.skip(reason)
         yield request.param
         if request.param.arch == "amdgpu":
             assert not unexplained_spills(driver.made)
+            request.node.user_properties.append((COMPILED, sum(len(made.symbols) for made in driver.made)))
     if request.param.name == "cuda-O1" and ptx.assembler():
         for text in driver.texts:
             assert not ptx.unexplained_spills(text, ptx.assemble(text, driver.sm)), "registers do not suffice"

@@ -54,8 +54,9 @@ def _cell(part: dict[str, Any] | None, newer: int) -> str:
         return "–"
     found = record.counts(part)
     cases = sum(found.values()) - found["not run"]
+    right = found["passed"] + found["assembled"]
     told = [
-        f"{found['passed']} of {cases}",
+        f"{right} of {cases}{' assembled' if found['assembled'] else ''}",
         *(f"{found[status]} {status}" for status in ("refused", "failed") if found[status]),
         *([f"{newer} newer, not run"] if newer else []),
     ]
@@ -70,12 +71,12 @@ def outdated(folder: Path) -> dict[str, list[str]]:
         evidence = record.read(folder / f"{arch.name}.json")
         part = (evidence or {"parts": {}})["parts"].get("operations")
         if part is not None:
-            told = {*part["passed"], *(name for status in record.counts(part) for name in _names(part, status))}
+            told = {name for status in part for name in _names(part, status)}
             if missing := sorted(wanted - told):
                 found[arch.name] = missing
     return found
 
 
 def _names(part: dict[str, Any], status: str) -> list[str]:
-    entries = part.get(status, {})
-    return [] if isinstance(entries, list) else [name for names in entries.values() for name in names]
+    entries = part[status]
+    return entries if isinstance(entries, list) else [name for names in entries.values() for name in names]

@@ -12,7 +12,7 @@ from quadrants.records import replace
 from quadrants.targets import reference
 from quadrants.targets.capability import CapabilityRecord
 
-__all__ = ["D3D12", "METAL", "PLAIN", "PROFILES"]
+__all__ = ["APART", "D3D12", "METAL", "PLAIN", "PROFILES"]
 
 PLAIN = replace(
     reference.RECORD,
@@ -26,6 +26,9 @@ PLAIN = replace(
     tensor_products=frozenset(["f16", "bf16", "tf32"]),
 )
 """What the reference can do, on a device with memory of its own that runs the threads of blocks at once."""
+
+APART = replace(PLAIN, block_threads=0, subgroup_sizes=(), shared_memory_bytes=0, tensor_products=frozenset())
+"""A device that runs one thread of a block at a time: block loops are taken apart for it, as for CPUs."""
 
 _WITHOUT_F64 = frozenset(scalar.name for scalar in scalar_types if scalar.name != "f64")
 
