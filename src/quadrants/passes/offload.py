@@ -52,14 +52,19 @@ class _Offloader:
     def block(self, block: Block) -> None:
         done = Block()
         pending: list[Op] = []
+        released: list[Op] = []  # behind what is pending, which may use it
         self.known.update(value for value in block.arguments if type(value.type) is not ArrayType)
         for op in block.ops:
             if self._is_the_devices(op):
                 pending.append(op)
                 continue
+            if pending and op.kind == "release":
+                released.append(op)
+                continue
             if pending and not (self._moves_freely(op) and self._has_all(op)):
                 self._flush(done, pending)
-                pending = []
+                done.ops += released
+                pending, released = [], []
             self._keep(done, op)
         block.ops = done.ops
 
