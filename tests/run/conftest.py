@@ -41,7 +41,7 @@ SM = int(os.environ.get("QD_TEST_CUDA_SM", emulation.SM))
 PROCESSOR = os.environ.get("QD_TEST_AMD_PROCESSOR", emulation.PROCESSOR)
 
 # What devices and Arm64's process may refuse, and nothing else: by the words of the error.
-REFUSALS = ("functions that call themselves", "cannot call the C function")
+REFUSALS = ("functions that call themselves", "cannot call the C function", "WGSL has no fence")
 
 
 def marks(executor: TargetExecutor) -> list[pytest.MarkDecorator]:

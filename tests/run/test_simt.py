@@ -38,7 +38,7 @@ def blocks_of(x: np.ndarray, size: int) -> list[np.ndarray]:
 @pytest.mark.parametrize("count", [0, 1, 64, 200])
 def test_tree_reduction_in_shared_memory(count: int) -> None:
     @qd.kernel
-    def sums(x: qd.types.ndarray(), y: qd.types.ndarray()):
+    def sums(x, y):
         qd.loop_config(block_dim=64)
         for i in range(len(x)):
             t = block.thread_idx()
@@ -61,7 +61,7 @@ def test_tree_reduction_in_shared_memory(count: int) -> None:
 
 def test_transpose_through_shared_memory() -> None:
     @qd.kernel
-    def transpose(x: qd.types.ndarray(), y: qd.types.ndarray()):
+    def transpose(x, y):
         qd.loop_config(block_dim=64)
         for b, t in qd.ndrange((x.shape[0] // 8) * (x.shape[1] // 8), 64):
             tile = block.SharedArray((8, 9), qd.f32)
@@ -78,7 +78,7 @@ def test_transpose_through_shared_memory() -> None:
 
 def test_stencil_staged_in_shared_memory() -> None:
     @qd.kernel
-    def smooth(x: qd.types.ndarray(), y: qd.types.ndarray(), steps: int):
+    def smooth(x, y, steps: int):
         qd.loop_config(block_dim=32)
         for i in range(len(x)):
             t = i % 32
@@ -101,7 +101,7 @@ def test_stencil_staged_in_shared_memory() -> None:
 
 def test_histogram_in_shared_memory() -> None:
     @qd.kernel
-    def histogram(x: qd.types.ndarray(), bins: qd.types.ndarray()):
+    def histogram(x, bins):
         qd.loop_config(block_dim=64)
         for i in range(len(x)):
             t = block.thread_idx()
@@ -128,7 +128,7 @@ def test_bitonic_sort_by_shuffles() -> None:
         return min(value, other) if lower == up else max(value, other)
 
     @qd.kernel
-    def sort(x: qd.types.ndarray()):
+    def sort(x):
         qd.loop_config(block_dim=64)
         for i in range(len(x)):
             value = x[i]
@@ -149,7 +149,7 @@ def test_bitonic_sort_by_shuffles() -> None:
 
 def test_compaction_by_ballot() -> None:
     @qd.kernel
-    def compact(x: qd.types.ndarray(), y: qd.types.ndarray(), counts: qd.types.ndarray()):
+    def compact(x, y, counts):
         qd.loop_config(block_dim=64)
         for i in range(len(x)):
             keeps = x[i] > 0
@@ -170,7 +170,7 @@ def test_compaction_by_ballot() -> None:
 
 def test_sums_and_prefixes_of_blocks_and_subgroups() -> None:
     @qd.kernel
-    def combine(x: qd.types.ndarray(), out: qd.types.ndarray()):
+    def combine(x, out):
         qd.loop_config(block_dim=64)
         for i in range(len(x)):
             v = x[i]
@@ -213,7 +213,7 @@ def halves(values: np.ndarray) -> np.float32:
 
 def test_sums_of_floats_have_the_same_bits_on_every_target() -> None:
     @qd.kernel
-    def sums(x: qd.types.ndarray(), out: qd.types.ndarray()):
+    def sums(x, out):
         qd.loop_config(block_dim=96)
         for i in range(len(x)):
             out[0, i] = block.reduce_add(x[i], 96, qd.f32)
@@ -243,7 +243,7 @@ def test_functions_that_combine() -> None:
         return a if abs(a) >= abs(b) else b
 
     @qd.kernel
-    def combine(x: qd.types.ndarray(), out: qd.types.ndarray()):
+    def combine(x, out):
         qd.loop_config(block_dim=32)
         for i in range(len(x)):
             out[0, i] = block.reduce(x[i], 32, furthest, qd.f32)
@@ -262,7 +262,7 @@ def test_functions_that_combine() -> None:
 
 def test_members_of_a_subgroup_under_a_condition() -> None:
     @qd.kernel
-    def sums(x: qd.types.ndarray(), out: qd.types.ndarray()):
+    def sums(x, out):
         qd.loop_config(block_dim=128)
         for i in range(len(x)):
             t = block.thread_idx()
@@ -297,7 +297,7 @@ def test_members_of_a_subgroup_under_a_condition() -> None:
 
 def test_a_subgroup_a_row() -> None:
     @qd.kernel
-    def sums(x: qd.types.ndarray(), out: qd.types.ndarray()):
+    def sums(x, out):
         qd.loop_config(block_dim=64)
         for i in range(128):
             row, member = i // 32, i % 32
@@ -326,11 +326,11 @@ def test_pairs_are_sorted_in_a_subgroup(executor: TargetExecutor) -> None:
     start(executor, subgroup_size=16)
 
     @qd.kernel
-    def sort(keys: qd.types.ndarray(), values: qd.types.ndarray(), votes: qd.types.ndarray()):
+    def sort(keys, values, votes):
         qd.loop_config(block_dim=32)
         for i in range(len(keys)):
             keys[i], values[i] = subgroup.bitonic_sort_kv(keys[i], values[i])
-            subgroup.barrier()
+            subgroup.sync()
             votes[i] = subgroup.ballot_first_n(keys[i] > 0, 9)
 
     keys = np.random.default_rng(3).permutation(64).astype(np.float32) - 32
@@ -343,7 +343,7 @@ def test_pairs_are_sorted_in_a_subgroup(executor: TargetExecutor) -> None:
 
 def test_votes() -> None:
     @qd.kernel
-    def votes(x: qd.types.ndarray(), out: qd.types.ndarray()):
+    def votes(x, out):
         qd.loop_config(block_dim=32)
         for i in range(len(x)):
             out[0, i] = subgroup.any_true(x[i] > 0)
@@ -363,14 +363,14 @@ def test_votes() -> None:
 
 def test_numbers_of_threads_wrap_in_narrow_types() -> None:
     @qd.kernel
-    def narrow(out: qd.types.ndarray()):
+    def narrow(out):
         qd.loop_config(block_dim=32)
         for i in range(600):
             block.sync()
-            out[0, i] = qd.u8(i) // 32
-            out[1, i] = qd.i32(qd.i8(i)) // 64
-            out[2, i] = qd.i32(qd.u8(i)) % 512
-            out[3, i] = qd.u32(i) // 64 + qd.i64(i) % 128
+            out[0, i] = qd.cast(i, qd.u8) // 32
+            out[1, i] = qd.cast(qd.i8(i), qd.i32) // 64
+            out[2, i] = qd.cast(qd.u8(i), qd.i32) % 512
+            out[3, i] = qd.cast(i, qd.u32) // 64 + qd.cast(i, qd.i64) % 128
 
     out, i = np.zeros((4, 600), np.int32), np.arange(600)
     narrow(out)
@@ -392,7 +392,7 @@ def test_functions_that_meet() -> None:
         return total
 
     @qd.kernel
-    def run(x: qd.types.ndarray(), y: qd.types.ndarray()):
+    def run(x, y):
         qd.loop_config(block_dim=16)
         for i in range(len(x)):
             shared = block.SharedArray(16, qd.f32)
@@ -413,7 +413,7 @@ def test_blocks_that_go_on_early_and_values_of_their_own() -> None:
     triple = qd.types.vector(3, qd.f32)
 
     @qd.kernel
-    def run(x: qd.types.ndarray(), y: qd.types.ndarray(), items: int):
+    def run(x, y, items: int):
         qd.loop_config(block_dim=32)
         for i in range(items * 64):
             item = i // 64
@@ -443,7 +443,7 @@ def test_subgroups_of_other_sizes(executor: TargetExecutor, size: int) -> None:
     start(executor, subgroup_size=size)
 
     @qd.kernel
-    def sums(x: qd.types.ndarray(), y: qd.types.ndarray()):
+    def sums(x, y):
         qd.loop_config(block_dim=128)
         for i in range(len(x)):
             y[i] = subgroup.reduce_add(x[i])
@@ -459,7 +459,7 @@ def line_of(error: Any, text: str) -> bool:
 
 def test_meetings_that_not_all_come_to() -> None:
     @qd.kernel
-    def parted(x: qd.types.ndarray()):
+    def parted(x):
         for i in range(len(x)):
             if x[i] > 0:
                 block.sync()
@@ -469,7 +469,7 @@ def test_meetings_that_not_all_come_to() -> None:
     assert line_of(error, "block.sync()") and line_of(error, "if x[i] > 0:")
 
     @qd.kernel
-    def left(x: qd.types.ndarray()):
+    def left(x):
         for i in range(len(x)):
             if x[i] > 0:
                 continue
@@ -479,7 +479,7 @@ def test_meetings_that_not_all_come_to() -> None:
         left(floats(64))
 
     @qd.kernel
-    def looped(x: qd.types.ndarray()):
+    def looped(x):
         for i in range(len(x)):
             for _ in range(i):
                 x[i] += block.reduce_add(x[i], 128)
@@ -494,14 +494,14 @@ def runs_threads_at_once(executor: TargetExecutor) -> bool:
 
 def test_what_block_loops_refuse(executor: TargetExecutor) -> None:
     @qd.kernel
-    def outside(x: qd.types.ndarray()):
+    def outside(x):
         block.sync()
 
     with pytest.raises(QuadrantsSyntaxError, match="loops at a kernel's top level"):
         outside(floats(3))
 
     @qd.kernel
-    def carried(x: qd.types.ndarray()):
+    def carried(x):
         total = qd.f32(0)
         for i in range(len(x)):
             block.sync()
@@ -512,7 +512,7 @@ def test_what_block_loops_refuse(executor: TargetExecutor) -> None:
         carried(floats(3))
 
     @qd.kernel
-    def other_size(x: qd.types.ndarray()):
+    def other_size(x):
         qd.loop_config(block_dim=64)
         for i in range(len(x)):
             x[i] = block.reduce_add(x[i], 128, qd.f32)
@@ -521,7 +521,7 @@ def test_what_block_loops_refuse(executor: TargetExecutor) -> None:
         other_size(floats(3))
 
     @qd.kernel
-    def too_many(x: qd.types.ndarray()):
+    def too_many(x):
         qd.loop_config(block_dim=2048)
         for i in range(len(x)):
             block.sync()
@@ -530,21 +530,7 @@ def test_what_block_loops_refuse(executor: TargetExecutor) -> None:
         too_many(floats(3))
 
     @qd.kernel
-    def between_blocks(x: qd.types.ndarray()):
-        for i in range(len(x)):
-            x[i] = 1
-            qd.simt.grid.mem_fence()
-
-    if runs_threads_at_once(executor):
-        x = floats(3)
-        between_blocks(x)
-        assert (x == 1).all()
-    else:
-        with pytest.raises(QuadrantsUnsupportedError, match="blocks do not wait for one another's memory"):
-            between_blocks(floats(3))
-
-    @qd.kernel
-    def large_part(x: qd.types.ndarray()):
+    def large_part(x):
         for i in range(len(x)):
             x[i] = subgroup.reduce_add_tiled(x[i], 6)
 
@@ -552,7 +538,7 @@ def test_what_block_loops_refuse(executor: TargetExecutor) -> None:
         large_part(floats(3))
 
     @qd.kernel
-    def much_memory(x: qd.types.ndarray()):
+    def much_memory(x):
         qd.loop_config(block_dim=1024)
         for i in range(len(x)):
             own = qd.Vector([0.0] * 4096)

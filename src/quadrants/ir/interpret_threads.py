@@ -281,7 +281,8 @@ def _barrier(program: Any, op: Op) -> Callable[[Environment], None]:
 
 
 def _fence(program: Any, op: Op) -> Callable[[Environment], None]:
-    return lambda env: None
+    races = program.races if op.attribute("scope") == "grid" else None
+    return lambda env: None if races is None else races.fenced()
 
 
 def _team(op: Op, brought: dict[int, Any]) -> list[tuple[int, Any]]:

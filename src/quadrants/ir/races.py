@@ -32,14 +32,17 @@ _GROUPS = {"sub": "add"}
 _EXCHANGES = frozenset({"exchange", "compare_exchange"})
 
 
+_NO_TEAMS: Mapping[int, int] = MappingProxyType({})
+
+
 class _Touch(NamedTuple):
     """An access: by which iteration (or thread), by which operation, what was stored; how often the thread has met others
-    before, by the size of the team."""
+    before, by the size of the team (0: fences of the iteration)."""
 
     iteration: tuple[int, ...]
     op: Op
     value: bytes
-    met: Mapping[int, int] = MappingProxyType({})
+    met: Mapping[int, int] = _NO_TEAMS
 
 
 # The accesses to one element by kind: at most two of one kind, from different iterations.
@@ -55,18 +58,19 @@ class RaceFinder:
         self._loop: Op | None = None
         self._iteration: tuple[int, ...] = ()
         self._elements: dict[int, _Element] = {}
+        self._fences: dict[tuple[int, ...], int] = {}
 
     def reset(self) -> None:
         """A kernel starts; what a failed one left is forgotten."""
         self._loop = None
-        self._elements = {}
+        self._elements, self._fences = {}, {}
 
     def watch(
         self, loop: Op, iterations: Iterable[tuple[int, ...]], is_start: bool = True
     ) -> Iterator[tuple[int, ...]]:
         """Hands on the iterations of a parallel loop, or the next ones of the same run (not `is_start`)."""
         if is_start:
-            self._elements = {}
+            self._elements, self._fences = {}, {}
         self._loop = loop
         try:
             for self._iteration in iterations:
@@ -78,10 +82,20 @@ class RaceFinder:
         """An operation accesses an element; QuadrantsAssertionError if another iteration did in a way that conflicts."""
         if self._loop is None:
             return
-        touch = _Touch(self._iteration, op, _stored(op, value))
-        other = _meet(self._elements.setdefault(_address(array, indices), {}), touch, _are_apart)
+        fences = self._fences.get(self._iteration, 0)
+        touch = _Touch(self._iteration, op, _stored(op, value), {0: fences} if fences else _NO_TEAMS)
+        other = _meet(self._elements.setdefault(_address(array, indices), {}), touch, self._are_apart)
         if other is not None:
             raise self._race(array_value, array, indices, touch, other)
+
+    def fenced(self) -> None:
+        """The iteration has a fence that all see: what it did before is in order for those that have one behind."""
+        self._fences[self._iteration] = self._fences.get(self._iteration, 0) + 1
+
+    def _are_apart(self, touch: _Touch, other: _Touch) -> bool:
+        if other.iteration == touch.iteration:
+            return False
+        return not touch.met or self._fences.get(other.iteration, 0) <= other.met.get(0, 0)
 
     def _race(
         self, array_value: Value, array: np.ndarray, indices: tuple[int, ...], touch: _Touch, other: _Touch
@@ -150,10 +164,6 @@ def is_shared(array_value: Value) -> bool:
 
 def _stored(op: Op, value: Any) -> bytes:
     return np.asarray(value).tobytes() if op.kind == "store" else b""
-
-
-def _are_apart(touch: _Touch, other: _Touch) -> bool:
-    return other.iteration != touch.iteration
 
 
 def _have_not_met(touch: _Touch, other: _Touch) -> bool:

@@ -95,11 +95,16 @@ def _grid(verifier: Verifier) -> Sequence[Around]:
     return ()
 
 
+def is_for_all_blocks(op: Op) -> bool:
+    """Whether an operation keeps its meaning where blocks are taken apart: a fence that other blocks see."""
+    return op.kind == "fence" and op.attributes["scope"] == "grid"
+
+
 def check_team_op(verifier: Verifier, op: Op) -> None:
     """Fails for an operation on threads that stands elsewhere than the laws say."""
     loops, stage = _grid(verifier), verifier.module.stage
     if not loops:
-        if stage != "kernel":
+        if stage != "kernel" and not is_for_all_blocks(op):
             verifier.fail(f"{op.kind} in stage {stage} outside of grid loops: block loops are taken apart by then", op)
     elif op.kind == "thread_index":
         verifier.fail("thread_index in a grid loop: there the counter is the thread's number", op)

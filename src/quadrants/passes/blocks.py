@@ -42,15 +42,17 @@ def run(module: Module, context: PassContext) -> None:
     for name in threaded - {kernel.name}:
         del module.functions[name]
     ops: list[Op] = []
+    others = Block()
     for op in kernel.body.ops:
         if op.kind == "for" and threads_loop_of(op) is None and uses_threads(op.regions[0], module):
             ops += _by_blocks(op, module, context)
         else:
             ops.append(op)
+            others.ops.append(op)
     kernel.body.ops = ops
     if all(op.kind != "for" or threads_loop_of(op) is None for op in ops):
         _keep_apart(module)
-    for op in team_ops(kernel.body, module):
+    for op in team_ops(others, module):
         raise QuadrantsSyntaxError.at(
             shown(op.location),
             f"{op.kind} is for loops at a kernel's top level, whose iterations are the threads of blocks",

@@ -8,12 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from quadrants.errors import QuadrantsUnsupportedError
 from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Block, Op, Value
 from quadrants.ir.threads import neutral
 from quadrants.ir.types import i64, scalar_of, u1, u64
-from quadrants.passes.places import shown
 
 if TYPE_CHECKING:
     from quadrants.passes.thread_stretches import Scratch, Stretches
@@ -30,13 +28,9 @@ def _barrier(block: Stretches, op: Op) -> None:
 
 
 def _fence(block: Stretches, op: Op) -> None:
-    """The threads of a block run in turn: each sees what the others wrote."""
+    """The threads of a block run in turn: each sees what the others wrote. Other blocks run on other threads."""
     if op.attributes["scope"] == "grid":
-        raise QuadrantsUnsupportedError.at(
-            shown(op.location),
-            "blocks do not wait for one another's memory here",
-            hint="put the parts into loops of their own: what one loop wrote is seen in the next",
-        )
+        block.add(op)
 
 
 def _brought(block: Stretches, op: Op) -> Scratch:

@@ -65,4 +65,9 @@ def _tally(writer: Writer, op: Op) -> None:
     writer.line(f"atomicrmw add ptr @{symbol}, i64 1 monotonic, align 8")
 
 
-HANDLERS = {"print": _print, "check": _check, "random": _random, "tally": _tally}
+def _fence(writer: Writer, op: Op) -> None:
+    """Of a block that has been taken apart, what other blocks see: they run on other threads."""
+    writer.line("fence seq_cst")
+
+
+HANDLERS = {"fence": _fence, "print": _print, "check": _check, "random": _random, "tally": _tally}

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from quadrants.errors import QuadrantsUnsupportedError
 from quadrants.ir.nodes import Block, Op, Value
 from quadrants.ir.ops import TERMINATORS
 from quadrants.ir.types import ArrayType
+from quadrants.passes.places import shown
 from quadrants.passes.task_size import constant_of
 from quadrants.targets.artifact import Message, PrintFormat, content_id
 from quadrants.targets.expansion import expanded
@@ -33,6 +35,14 @@ def write_region(writer: Writer, block: Block) -> None:
             handler(writer, op)
         elif op.kind not in ("constant", "dim"):
             _expand(writer, op)
+
+
+def _fence(writer: Writer, op: Op) -> None:
+    raise QuadrantsUnsupportedError.at(
+        shown(op.location),
+        "WGSL has no fence that threads of other blocks see",
+        hint="put the parts into loops of their own: what one loop wrote is seen in the next",
+    )
 
 
 def _expand(writer: Writer, op: Op) -> None:
@@ -271,6 +281,7 @@ def _print(writer: Writer, op: Op) -> None:
 
 
 _HANDLERS: dict[str, Handler] = {
+    "fence": _fence,
     **emit_arithmetic.HANDLERS,
     **emit_memory.HANDLERS,
     "if": _if,
