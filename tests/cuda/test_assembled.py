@@ -76,7 +76,7 @@ BUDGET: dict[Any, tuple[int, tuple[Any, ...]]] = {
     bodies: (48, (numbers(8, 3), numbers(8, 3))),
     waves: (64, (numbers(64), numbers(64))),
     factors: (80, (numbers(4, 6, 6) + 6 * np.eye(6, dtype=np.float32), numbers(4, 6, 6))),
-    total: (56, (numbers(100),)),
+    total: (64, (numbers(100),)),
 }
 
 
@@ -99,7 +99,8 @@ def usages(function: Any, sm: int) -> list[Usage]:
 def test_registers(function: Any, sm: int) -> None:
     found = usages(function, sm)
     assert found and max(usage.registers for usage in found) <= BUDGET[function][0]
-    assert sum(usage.shared for usage in found) == 0
+    most = 64 if function is total else 0  # a partial of each of a block's warps
+    assert max(usage.shared for usage in found) <= most
 
 
 def test_a_wrong_text_is_told_with_its_line() -> None:

@@ -273,5 +273,74 @@ def test_lanes_that_are_elsewhere() -> None:
         "setp.lt.u32 %p1, %r15, 16;\n@%p1 bra $L_out;\n"
         "shfl.sync.idx.b32 %r1, %r15, 0, 31, 0x0000ffff;\nst.b32 [%a0], %r1;\n$L_out:"
     )
-    with pytest.raises(WarpError):
+    with pytest.raises(Trap, match="none of the lanes for which it waits"):
         run(kernel(body), 32, np.zeros(32), np.zeros(32))
+    body = "sub.u32 %r2, 31, %r15;\nshfl.sync.idx.b32 %r1, %r15, %r2, 31, 0x000fffff;\nst.b32 [%a0], %r1;"
+    with pytest.raises(WarpError, match="none of those for which it waits"):
+        run(kernel(body), 20, np.zeros(32), np.zeros(32))
+    (found, _) = run(kernel(body.replace("0x000fffff", "0xffffffff")), 20, np.zeros(32, np.int64), np.zeros(32))
+    assert (found[:12] == 0xA5A5A5A5).all() and (found[12:20] == np.arange(19, 11, -1)).all()
+
+
+def test_lanes_wait_for_one_another() -> None:
+    """The upper half goes back in the code, and is there first again: it waits for the lower half."""
+    body = """
+    mov.b32 %r4, 0;
+    bra.uni $L_head;
+$L_back:
+    add.s32 %r4, %r4, 1;
+$L_head:
+    setp.lt.u32 %p1, %r4, 3;
+    vote.sync.ballot.b32 %r3, %p1, 0xffffffff;
+    add.s32 %r5, %r5, %r3;
+    @!%p1 bra $L_out;
+    setp.ge.u32 %p2, %r15, 16;
+    @%p2 bra $L_back;
+    add.s32 %r6, %r6, 1;
+    bra.uni $L_back;
+$L_out:
+    st.b32 [%a0], %r5;
+"""
+    (found, _) = run(kernel(body), 32, np.zeros(32, np.int64), np.zeros(32))
+    assert (found.astype(np.int32) == 3 * -1).all()
+
+
+def test_lanes_that_never_come() -> None:
+    body = """
+    setp.lt.u32 %p1, %r15, 16;
+    @%p1 bra $L_lower;
+    vote.sync.ballot.b32 %r3, %p1, 0xffffffff;
+    ret;
+$L_lower:
+    bar.sync 0;
+"""
+    with pytest.raises(Trap, match="lanes of their warp that do not come"):
+        run(kernel(body), 32, np.zeros(32), np.zeros(32))
+
+
+def test_barriers_that_threads_part_at() -> None:
+    body = """
+    setp.lt.u32 %p1, %r15, 16;
+    @%p1 bra $L_lower;
+    bar.sync 0;
+    st.b32 [%a0], %r15;
+    ret;
+$L_lower:
+    bar.sync 0;
+"""
+    with pytest.raises(Trap, match="different barriers"):
+        run(kernel(body), 32, np.zeros(32), np.zeros(32))
+
+
+def test_threads_that_have_ended_are_not_waited_for() -> None:
+    body = """
+    setp.ge.u32 %p1, %r15, 20;
+    @%p1 bra $L_out;
+    bar.sync 0;
+    setp.lt.u32 %p2, %r15, 3;
+    vote.sync.ballot.b32 %r3, %p2, 0xffffffff;
+    st.b32 [%a0], %r3;
+$L_out:
+"""
+    (found, _) = run(kernel(body), 32, np.zeros(32, np.int64), np.zeros(32))
+    assert (found[:20] == 7).all() and (found[20:] == 0).all()

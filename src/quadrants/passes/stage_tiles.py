@@ -63,7 +63,7 @@ def _writer_on_tensor_cores(contraction: Contraction, record: Any) -> StageWrite
 def shape_on_tensor_cores(record: Any, scalar: ScalarType) -> TensorShape | None:
     """Tiles for factors of a type; None where a record has no tensor cores for it, or no room."""
     name = "tf32" if scalar is f32 else scalar.name
-    shape = TensorShape(8, 8, 128, 128, 32 * 16 // scalar.bits, scalar.bits)
+    shape = TensorShape(8, 8, 128, 128, 16, scalar.bits)
     room = record.shared_memory_bytes >= shape.elements * scalar.bytes and record.block_threads >= shape.threads
     return shape if name in record.tensor_products and room else None
 

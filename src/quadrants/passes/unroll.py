@@ -7,7 +7,7 @@ vectors become static ones.
 from __future__ import annotations
 
 from quadrants.ir.nodes import Block, Module, Op, Value
-from quadrants.ir.threads import is_threads_loop
+from quadrants.ir.threads import is_threads_loop, threads_loop_of
 from quadrants.ir.types import i64
 from quadrants.passes.clone import clone_ops
 from quadrants.passes.context import PassContext
@@ -36,7 +36,8 @@ def _block(block: Block, context: PassContext, values: dict[Value, Value]) -> No
             op.operands = tuple([values.get(operand, operand) for operand in op.operands])
         for region in op.regions:
             _block(region, context, values)
-        points = _points(op) if op.kind == "for" and not is_threads_loop(op) else None
+        plain = op.kind == "for" and not is_threads_loop(op) and threads_loop_of(op) is None
+        points = _points(op) if plain else None
         if points is None or not context.permit():
             out.append(op)
             continue

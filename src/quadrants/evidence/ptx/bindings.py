@@ -61,6 +61,7 @@ class Bindings:
     def __init__(self, sm: int = 90, memory: int = 1 << 26) -> None:
         self.calls: list[str] = []
         self.texts: list[str] = []
+        self.launched: list[tuple[int, int]] = []
         self.machine = Machine()
         self._sm = sm
         self.left = memory
@@ -187,6 +188,9 @@ class Bindings:
         if not self.queues.has(stream) or not 0 <= number < len(self._kernels):
             return (Result.CUDA_ERROR_INVALID_HANDLE,)
         module, code = self._kernels[number]
+        if bx > module.module.functions[code.name].limits.get("maxntid", (1024,))[0]:
+            return (Result.CUDA_ERROR_INVALID_VALUE,)
+        self.launched.append((gx, bx))
         size = module.module.functions[code.name].parameters[0].size
         (pointer,) = (ctypes.c_void_p * 1).from_address(parameters)
         frame = ctypes.string_at(pointer, size)

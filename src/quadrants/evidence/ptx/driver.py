@@ -25,6 +25,11 @@ class PlayedDriver(NvidiaDriver):
         return self.bindings.texts
 
     @property
+    def launched(self) -> list[tuple[int, int]]:
+        """The blocks, and the threads of each, of every launch."""
+        return self.bindings.launched
+
+    @property
     def machine(self) -> Machine:
         return self.bindings.machine
 

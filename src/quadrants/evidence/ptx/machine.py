@@ -10,7 +10,7 @@ import numpy as np
 from quadrants.evidence.ptx.functions import maximum, minimum
 from quadrants.evidence.ptx.memory import Memory, MemoryFault, Piece
 from quadrants.evidence.ptx.parse import Function, Module, Variable, parse
-from quadrants.evidence.ptx.translate import Code, Step, translate
+from quadrants.evidence.ptx.translate import SPECIALS, Code, Step, translate
 from quadrants.recursion import deep_recursion
 
 __all__ = ["Loaded", "Machine", "Trap"]
@@ -135,7 +135,7 @@ class Machine:
 
     def _steps(self, steps: list[Step], slots: list[Any], n: int) -> None:
         """Until all threads are at the end. `places`: where each thread is, None while they are together at `at`."""
-        at, places = 0, None
+        at, places, warps = 0, None, _Warps(slots)
         while True:
             self.steps += 1
             if self.steps > _MOST_STEPS:
@@ -157,9 +157,12 @@ class Machine:
             if at >= _WAITS:
                 if at >= _ENDED:
                     return
+                waiting = places[places < _ENDED]
+                if int(waiting.max()) != at:
+                    raise Trap("threads of a block wait for one another at different barriers")
                 places = np.where(places < _ENDED, places - _WAITS, places)
                 continue
-            active = np.flatnonzero(places == at)
+            at, active = warps.next(steps, slots, places)
             step = steps[at]
             if len(active) == n:
                 places = None
@@ -226,6 +229,54 @@ _UPDATES: dict[str, Any] = {
     "inc": lambda old, a: np.where(old >= a, old.dtype.type(0), old + old.dtype.type(1)),
     "dec": lambda old, a: np.where((old == 0) | (old > a), a, old - old.dtype.type(1)),
 }
+
+
+class _Warps:
+    """Which threads can go on: at an instruction that waits for lanes of the warp, those whose lanes have all come, or ended."""
+
+    def __init__(self, slots: list[Any]) -> None:
+        blocks, lanes, warps = (slots[SPECIALS.index(name)] for name in ("%ctaid.x", "%laneid", "%warpid"))
+        self._place = (blocks, lanes, warps)
+        self._numbers: np.ndarray[Any, Any] | None = None
+
+    def next(
+        self, steps: list[Step], slots: list[Any], places: np.ndarray[Any, Any]
+    ) -> tuple[int, np.ndarray[Any, Any]]:
+        """The block of code that is least far with threads that can run it, and these; Trap where nobody can go on."""
+        at = int(places.min())
+        active = np.flatnonzero(places == at)
+        if not _waits(steps[at]):
+            return at, active
+        for at in np.unique(places[places < _WAITS]).tolist():
+            active = np.flatnonzero(places == at)
+            if _waits(steps[at]):
+                active = self._complete(steps[at], slots, places, active)
+            if len(active):
+                return at, active
+        raise Trap("threads wait for lanes of their warp that do not come")
+
+    def _complete(
+        self, step: Step, slots: list[Any], places: np.ndarray[Any, Any], active: np.ndarray[Any, Any]
+    ) -> np.ndarray[Any, Any]:
+        blocks, lanes, warps = self._place
+        if self._numbers is None:
+            _, self._numbers = np.unique(blocks.astype(np.int64) << 32 | warps, return_inverse=True)
+        numbers, bits = self._numbers, np.int64(1) << lanes.astype(np.int64)
+        masks = np.full(len(active), step.everybody, np.int64)
+        if step.members is not None:
+            masks = slots[step.members][active].astype(np.int64)
+        there, alive = np.zeros((2, int(numbers.max()) + 1), np.int64)
+        np.bitwise_or.at(there, numbers[active], bits[active])
+        living = places < _ENDED
+        np.bitwise_or.at(alive, numbers[living], bits[living])
+        if not (masks & bits[active]).all():
+            raise Trap("a thread is none of the lanes for which it waits")
+        own = numbers[active]
+        return active[(masks & alive[own] & ~there[own]) == 0]
+
+
+def _waits(step: Step) -> bool:
+    return step.members is not None or step.everybody != 0
 
 
 def _following(step: Step, condition: Any, n: int) -> Any:

@@ -40,10 +40,21 @@ class Instruction:
     def words(self) -> list[str]:
         return self.opcode.split(".")
 
+    @property
+    def members(self) -> str:
+        """The operand that names the lanes of the warp for which the instruction waits; '' where it waits for none."""
+        word, *others = self.words
+        if word == "mma":
+            return "0xffffffff"
+        return self.operands[-1] if (word in _OF_WARPS and "sync" in others) or others[:1] == ["warp"] else ""
+
+
+_OF_WARPS = frozenset({"shfl", "vote", "match", "redux"})
+
 
 @dataclass
 class Block:
-    """Instructions without a way in or out in between; `ending` is a branch, `ret`, `exit`, `trap` or a barrier (None: on to the
+    """Instructions without a way in or out in between; what waits for lanes of a warp comes first. `ending` is a branch, `ret`, `exit`, `trap` or a barrier (None: on to the
     next)."""
 
     body: list[Instruction]
@@ -242,6 +253,8 @@ def _body(function: Function, body: str, line: int) -> None:
                 blocks[-1].ending = instruction
                 blocks.append(Block([]))
             else:
+                if instruction.members and blocks[-1].body:
+                    blocks.append(Block([]))
                 blocks[-1].body.append(instruction)
 
 

@@ -35,7 +35,8 @@ DTYPES.update({"f16": np.dtype("f2"), "f32": np.dtype("f4"), "f64": np.dtype("f8
 @dataclass
 class Step:
     """One block: its code, the slots it reads and writes, and how it ends. `kind`: 'next', 'jump', 'branch', 'table', 'end',
-    'barrier'; `targets`: numbers of blocks, of a branch first the one where its condition holds."""
+    'barrier'; `targets`: numbers of blocks, of a branch first the one where its condition holds. `members`: the slot that names the
+    lanes for which the block waits, `everybody` where it waits for those of a number (0: for none)."""
 
     run: Callable[..., Any]
     reads: tuple[int, ...]
@@ -43,6 +44,8 @@ class Step:
     kind: str
     targets: tuple[int, ...]
     negated: bool = False
+    members: int | None = None
+    everybody: int = 0
 
 
 @dataclass
@@ -113,7 +116,11 @@ def translate(function: Function, symbols: dict[str, int], namespace: dict[str, 
     for k, (writer, kind, targets, negated) in enumerate(made):
         reads = tuple(sorted(numbers[name] for name in writer.live_in))
         writes = tuple(sorted(numbers[name] for name in writer.defined))
-        code.steps.append(Step(constants[f"block{k}"], reads, writes, kind, targets, negated))
+        body = function.blocks[k].body
+        named = body[0].members if body else ""
+        members = numbers.get(named)
+        everybody = number(named) if named and members is None else 0
+        code.steps.append(Step(constants[f"block{k}"], reads, writes, kind, targets, negated, members, everybody))
     return code
 
 

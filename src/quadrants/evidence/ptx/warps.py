@@ -1,7 +1,6 @@
 """What the lanes of a warp do together: shuffles, votes, matches, reductions.
 
-Law: all lanes that a mask names are at the instruction. Hardware waits for them; here they have met, as threads that are least
-far go first, or the code is refused.
+Law: all lanes that a mask names are at the instruction, but those that have ended: `machine` waits for them, as hardware does.
 """
 
 from __future__ import annotations
@@ -19,7 +18,11 @@ Array = Any
 
 
 class WarpError(MemoryFault):
-    """Lanes that a mask names, or that another one reads, are elsewhere."""
+    """A lane reads one that need not be there."""
+
+
+_OF_NOBODY = 0xA5A5A5A5
+"""What a shuffle gives of a lane that has ended."""
 
 
 def table_of(blocks: Array, lanes: Array, warps: Array) -> tuple[Array, Array]:
@@ -31,37 +34,36 @@ def table_of(blocks: Array, lanes: Array, warps: Array) -> tuple[Array, Array]:
     return numbers, places
 
 
-def _checked(mask: Array, numbers: Array, places: Array) -> Array:
-    """The masks, one a thread, of which every lane is there."""
+def _those(mask: Array, numbers: Array, places: Array) -> Array:
+    """The lanes that are there of the masks, one a thread."""
     there = ((places >= 0) << np.arange(32)).sum(axis=1)[numbers]
-    masks = np.broadcast_to(mask, numbers.shape).astype(np.int64)
-    if (masks != 0xFFFFFFFF).any() and (masks & ~there).any():
-        raise WarpError("lanes of a mask are not at the instruction")
-    return masks & there
+    return np.broadcast_to(mask, numbers.shape).astype(np.int64) & there
 
 
 def shuffle(mode: str, a: Array, b: Array, c: Array, mask: Array, *place: Array) -> tuple[Array, Array]:
     """`shfl.sync`: another lane's value, and whether there was one."""
     blocks, lanes, warps = place
     numbers, places = table_of(blocks, lanes, warps)
-    _checked(mask, numbers, places)
+    _those(mask, numbers, places)
     lane = lanes.astype(np.int64)
     segment, bound = np.int64(c) >> 8 & 31, np.int64(c) & 31
     b = np.asarray(b).astype(np.int64) & 31
     last = (lane & segment) | (bound & ~segment & 31)
     other = {"up": lane - b, "down": lane + b, "bfly": lane ^ b, "idx": (lane & segment) | (b & ~segment & 31)}[mode]
     valid = other >= last if mode == "up" else other <= last
-    source = places[numbers, np.where(valid, other, lane)]
-    if (source < 0).any():
-        raise WarpError("a shuffle reads a lane that is elsewhere")
-    return np.broadcast_to(a, lanes.shape)[source], valid
+    read = np.where(valid, other, lane)
+    if (np.broadcast_to(mask, lanes.shape).astype(np.int64) >> read & 1 == 0).any():
+        raise WarpError("a shuffle reads a lane that is none of those for which it waits")
+    source = places[numbers, read]
+    found = np.broadcast_to(a, lanes.shape)[source]
+    return np.where(source < 0, found.dtype.type(_OF_NOBODY), found), valid
 
 
 def ballot(wanted: Array, mask: Array, *place: Array) -> Array:
     """The lanes of the mask for which a condition holds."""
     blocks, lanes, warps = place
     numbers, places = table_of(blocks, lanes, warps)
-    masks = _checked(mask, numbers, places)
+    masks = _those(mask, numbers, places)
     bits = np.zeros(len(places), np.int64)
     np.bitwise_or.at(bits, numbers, np.where(wanted, np.int64(1) << lanes.astype(np.int64), np.int64(0)))
     return (bits[numbers] & masks).astype(np.uint32)
@@ -78,7 +80,7 @@ def _groups(mask: Array, place: tuple[Array, ...]) -> list[tuple[Array, list[int
     """For each thread the places of the threads in its mask."""
     blocks, lanes, warps = place
     numbers, places = table_of(blocks, lanes, warps)
-    masks = _checked(mask, numbers, places)
+    masks = _those(mask, numbers, places)
     return [
         (masks[k], [int(at) for lane, at in enumerate(places[numbers[k]]) if at >= 0 and masks[k] >> lane & 1])
         for k in range(len(lanes))

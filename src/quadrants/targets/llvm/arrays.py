@@ -15,7 +15,7 @@ __all__ = ["ArrayAccess"]
 
 
 class ArrayAccess:
-    """An array value: `pointer` is its descriptor, for a slot its memory.
+    """An array value: `pointer` is its descriptor, for a slot and memory of a block its memory.
 
     Descriptor fields do not change while the function runs: they are read in the prologue, marked invariant.
     `annotations` follow every access: alignment and alias scopes.
@@ -30,7 +30,7 @@ class ArrayAccess:
         self.scope = scope
         facts = writer.slot_scope() if scope is None else scope.annotations
         self.annotations = f", align {type_.scalar.bytes}{facts}"
-        self._data = pointer if type_.is_slot else ""
+        self._data = "" if type_.has_descriptor else pointer
         self._sizes: dict[int, str] = {}
         self._strides: dict[int, str] = {}
         self._planes: dict[int, ArrayAccess] = {}

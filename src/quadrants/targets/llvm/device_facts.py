@@ -5,7 +5,7 @@ from __future__ import annotations
 from quadrants.ir.threads import MOST_THREADS
 from quadrants.targets.capability import IEEE, CapabilityRecord, Facts
 from quadrants.targets.llvm import optimise
-from quadrants.targets.llvm.emit_device import BLOCK
+from quadrants.targets.llvm.emit_threads import BLOCK
 
 __all__ = ["facts_of"]
 

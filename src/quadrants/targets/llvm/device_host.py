@@ -14,7 +14,7 @@ from quadrants.targets.device.tasks import Task
 from quadrants.targets.frame import Frame
 from quadrants.targets.llvm import optimise
 from quadrants.targets.llvm.elf import undefined_symbols
-from quadrants.targets.llvm.emit_host import LaunchShape, emit_host
+from quadrants.targets.llvm.emit_host import Shapes, emit_host
 
 __all__ = ["NativeLaunch", "Plan", "Services", "compiled"]
 
@@ -144,7 +144,7 @@ def compiled(
     module: Module,
     launched: Sequence[tuple[Task, Frame]],
     launch: NativeLaunch,
-    shape: LaunchShape,
+    shape: Shapes,
     speaks: bool,
     level: int,
     verify: bool,

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from quadrants import knobs
-from quadrants.ir.nodes import Module
+from quadrants.ir.nodes import Module, Op
 from quadrants.ir.types import ArrayType, ScalarType
 from quadrants.targets.artifact import decode_prints
 from quadrants.targets.device import live
@@ -27,12 +27,14 @@ from quadrants.targets.frame import Frame, memory_bytes
 from quadrants.targets.llvm.device_driver import LaunchDriver
 from quadrants.targets.llvm.device_host import Plan, Services, compiled
 from quadrants.targets.llvm.device_state import STATE, State
-from quadrants.targets.llvm.emit_device import BLOCK, CompiledTasks
+from quadrants.targets.llvm.emit_device import CompiledTasks
 from quadrants.targets.llvm.emit_host import PLAN, LaunchShape, temporaries
+from quadrants.targets.llvm.emit_threads import block_of
 
 __all__ = ["Compiler", "LaunchDevice"]
 
 _PRINT_BYTES = 1 << 20
+_MOST_BLOCKS = (1 << 31) - 1
 _WAVES = 8
 """Blocks of a launch, at most, for each multiprocessor: each thread then takes several iterations."""
 
@@ -58,8 +60,8 @@ class LaunchDevice:
         return _Memory(self, self.driver.allocate(size))
 
     def prepare(self, module: Module, tasks: Sequence[Task], options: knobs.Options) -> _Tasks:
-        ranks = [task.loop.attribute("rank") for task in tasks]
-        made = _Tasks(self, self._compiler(module, tasks, options), ranks, len(temporaries(module)))
+        loops = [task.loop for task in tasks]
+        made = _Tasks(self, self._compiler(module, tasks, options), loops, len(temporaries(module)))
         self.services.plans[made.plan.address] = made.plan
         return made
 
@@ -72,7 +74,7 @@ class LaunchDevice:
         made = prepared.compiled
         launched = list(zip(tasks, made.frames))
         level = 1 if options.opt_level else 0
-        code = compiled(module, launched, launch, self.shape(), bool(made.messages), level, options.verify)
+        code = compiled(module, launched, launch, self.shape, bool(made.messages), level, options.verify)
         symbols = {**self.services.symbols, **launch.symbols, PLAN: prepared.plan.address}
         return HostCode(*code, symbols, self, prepared, bool(made.messages or made.prints))
 
@@ -88,9 +90,11 @@ class LaunchDevice:
                     other.drop()
             return plan.provide(stream, number, size, self.allocate)
 
-    def shape(self) -> LaunchShape:
-        """The threads of launches."""
-        return LaunchShape(BLOCK, 32, self.driver.multiprocessors * _WAVES)
+    def shape(self, loop: Op) -> LaunchShape:
+        """The threads of a parallel loop's launches."""
+        block = block_of(loop)
+        blocks = _MOST_BLOCKS if block.whole else self.driver.multiprocessors * _WAVES
+        return LaunchShape(block.threads, 32, blocks, block.whole)
 
     def check(self) -> None:
         """The error of a check that failed; waits for everything launched before, if a check may have failed there."""
@@ -132,12 +136,13 @@ class _Memory:
 class _Tasks:
     """A kernel's tasks, assembled when first launched."""
 
-    def __init__(self, device: LaunchDevice, compiled: CompiledTasks, ranks: list[int], arrays: int) -> None:
+    def __init__(self, device: LaunchDevice, compiled: CompiledTasks, loops: list[Op], arrays: int) -> None:
         self.compiled = compiled
-        self.plan = Plan(arrays, len(ranks))
+        self.plan = Plan(arrays, len(loops))
         self._device = device
         self._driver = device.driver
-        self._ranks = ranks
+        self._ranks = [loop.attribute("rank") for loop in loops]
+        self._shapes = [device.shape(loop) for loop in loops]
         self._kernels: list[Any] = []
         self._state: State | None = None
 
@@ -166,7 +171,7 @@ class _Tasks:
             count *= max(int(high) - int(low), 0)
         if count == 0:
             return
-        blocks, threads = self._device.shape().of(count)
+        blocks, threads = self._shapes[number].of(count)
         self.plan.launched = True
         self._driver.launch(self._kernels[number], blocks, threads, _filled(self.compiled.frames[number], values))
 

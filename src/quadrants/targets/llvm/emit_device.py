@@ -1,7 +1,8 @@
 """Tasks of a device (targets/device/tasks.py) to one LLVM module: a kernel each, with the functions that they call.
 
 A kernel is `void task(frame)`: every thread takes an iteration of the flattened loop, then the one that lies as many
-further as there are threads. The innermost dimension runs fastest, so neighbouring threads reach neighbours in memory.
+further as there are threads. The innermost dimension runs fastest, so neighbouring threads reach neighbours in memory. A grid loop's
+blocks are blocks of the device (`emit_threads.py`).
 What a device's instruction set says is told by `DeviceWords`; all else is the emitter that CPUs have, too.
 """
 
@@ -11,32 +12,32 @@ from collections.abc import Sequence
 from typing import Any
 
 from quadrants.ir.nodes import Function, Module, Op
-from quadrants.records import Record
+from quadrants.records import Record, fresh
 from quadrants.targets.artifact import Message, PrintFormat
 from quadrants.targets.capability import CapabilityRecord
 from quadrants.targets.device.tasks import Task
 from quadrants.targets.frame import Frame, frame_layout
-from quadrants.targets.llvm import emit_functions
+from quadrants.targets.llvm import emit_functions, emit_threads
 from quadrants.targets.llvm.emit import call_groups, facts
-from quadrants.targets.llvm.emit_control import write_region
+from quadrants.targets.llvm.emit_control import Handler, write_region
 from quadrants.targets.llvm.emit_functions import FrameWriter
 from quadrants.targets.llvm.emit_parallel import op_may_fail
+from quadrants.targets.llvm.emit_threads import block_of
 from quadrants.targets.llvm.writer import Loop, Unit
 
-__all__ = ["BLOCK", "CompiledTasks", "DeviceModule", "DeviceWords", "emit_tasks"]
-
-BLOCK = 256
-"""Threads of a block, at most: what kernels are made for, and launched with."""
+__all__ = ["CompiledTasks", "DeviceModule", "DeviceWords", "emit_tasks"]
 
 
 class DeviceWords(Record):
     """How a device spells what CPUs do not have.
 
     convention: LLVM's word for kernels; frame: the kernel's parameter `%frame`, with {size} for its bytes; attributes: end
-    the `define` line of kernels. support: LLVM text of the functions `i64 @qd_thread()` and `i64 @qd_threads()` (the number of
+    the `define` line of kernels, with {threads} for those that a block has at most, {least} at least. support: LLVM text of the functions `i64 @qd_thread()` and `i64 @qd_threads()` (the number of
     this thread among all of the launch, and how many they are), `void @qd_fail(i64, ptr, i64)`, `void @qd_print(ptr, i64)`,
-    and `i1 @qd_failed()` (whether a check of this or an earlier task failed); `supported`: the symbols defined there.
-    opening: the first lines of kernels, which make `%frame` of the parameter where it is not that itself.
+    `i1 @qd_failed()` (whether a check of this or an earlier task failed), and those of `emit_threads.SYMBOLS`; `supported`: the
+    symbols defined there.
+    opening: the first lines of kernels, which make `%frame` of the parameter where it is not that itself. handlers: what writes
+    operations that the device alone has.
     The others are the fields of those names of `Program`.
     """
 
@@ -50,6 +51,9 @@ class DeviceWords(Record):
     constant_space: int = 0
     atomic_scope: str = ""
     sum_annotations: str = ""
+    subgroup: int = 1
+    fences: dict[str, str] = fresh(dict[str, str])
+    handlers: dict[str, Handler] = fresh(dict[str, "Handler"])
 
 
 class DeviceModule(Record):
@@ -86,6 +90,7 @@ def emit_tasks(
     program = facts(module, groups, record, "")
     program.stack_space, program.constant_space = words.stack_space, words.constant_space
     program.atomic_scope, program.sum_annotations = words.atomic_scope, words.sum_annotations
+    program.subgroup, program.fences = words.subgroup, words.fences
     unit = Unit(program)
     unit.defined.update(words.supported)
     for group in groups:
@@ -131,10 +136,15 @@ def _write_task(unit: Unit, task: Task, frame: Frame, symbol: str, words: Device
         writer.begin(stopped)
         writer.line("ret void")
         writer.begin(go)
-    _write_iterations(writer, loop, task.function)
+    block = block_of(loop)
+    if block.whole:
+        emit_threads.write_blocks(writer, loop, words.handlers)
+    else:
+        _write_iterations(writer, loop, task.function)
     writer.line("ret void")
     parameter = words.frame.replace("{size}", str(max(frame.size, 8)))
-    attributes = f"{unit.program.define_attributes} {words.attributes}".strip()
+    sizes = {"threads": str(block.threads), "least": str(block.threads if block.whole else 1)}
+    attributes = f"{unit.program.define_attributes} {words.attributes.format(**sizes)}".strip()
     writer.finish(f"define {words.convention} void @{symbol}({parameter}) {attributes}")
 
 

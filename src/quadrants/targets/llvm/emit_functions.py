@@ -122,7 +122,7 @@ class FunctionWriter(Writer):
             if type(value.type) is not ArrayType:
                 self.arrive(value, f"%p{k}")
                 parameters.append(f"{self.type_along(value.type)} noundef %p{k}")
-            elif value.type.is_slot:
+            elif not value.type.has_descriptor:
                 parameters.append(f"ptr nonnull noundef %p{k}")
             else:
                 size = descriptor_bytes(value.type)

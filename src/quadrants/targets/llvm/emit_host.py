@@ -21,7 +21,7 @@ The entry gives 0, or the first code other than 0 that it was given.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from quadrants.digest import blake2b
 from quadrants.ir.nodes import Module, Op, Value, walk
@@ -38,7 +38,7 @@ from quadrants.targets.llvm.emit_functions import EntryWriter
 from quadrants.targets.llvm.scalars import memory_type
 from quadrants.targets.llvm.writer import Program, Unit, Writer, scalar
 
-__all__ = ["PLAN", "STREAM", "HostText", "LaunchShape", "emit_host", "temporaries"]
+__all__ = ["PLAN", "STREAM", "HostText", "LaunchShape", "Shapes", "emit_host", "temporaries"]
 
 PLAN, STREAM = "qd_device_plan", "qd_device_stream"
 _MEMORY = 16
@@ -59,23 +59,30 @@ class HostText(Record):
 
 class LaunchShape(Record):
     """The threads of a launch of so many iterations: blocks of `threads` at most, of a multiple of `multiple` where there is
-    more than one iteration, and `blocks` of them at most."""
+    more than one iteration, and `blocks` of them at most; `whole`: a block of `threads` for each iteration."""
 
     threads: int
     multiple: int
     blocks: int
+    whole: bool = False
 
     def of(self, count: int) -> tuple[int, int]:
         """Blocks, and threads of each."""
+        if self.whole:
+            return min(count, self.blocks), self.threads
         threads = min(-(-count // self.multiple) * self.multiple, self.threads) if count > 1 else 1
         return min(-(-count // threads), self.blocks), threads
+
+
+Shapes = Callable[[Op], LaunchShape]
+"""The shape of each parallel loop's launches."""
 
 
 class _HostWriter(EntryWriter):
     """Writes the entry."""
 
     def __init__(
-        self, unit: Unit, module: Module, launched: Sequence[tuple[Task, Frame]], shape: LaunchShape, speaks: bool
+        self, unit: Unit, module: Module, launched: Sequence[tuple[Task, Frame]], shape: Shapes, speaks: bool
     ) -> None:
         super().__init__(unit, module.kernel, frame_layout(module.kernel))
         loops = [op for op in walk(module.kernel.body) if op.attribute("parallel")]
@@ -110,7 +117,7 @@ def emit_host(
     record: CapabilityRecord,
     header: str,
     launch_text: str,
-    shape: LaunchShape,
+    shape: Shapes,
     speaks: bool,
 ) -> HostText:
     """Emits what `offload` left to the host. `launched`: the tasks with their frames, in the order of their loops; `record`,
@@ -149,7 +156,7 @@ def _for(writer: Writer, op: Op) -> None:
     writer.branch(writer.assign(f"icmp sgt i64 {count}, 0"), wanted, after)
     writer.begin(wanted)
     filled = _filled(writer, task, frame)
-    blocks, threads = _shape(writer, count)
+    blocks, threads = _shape(writer, count, writer.shape(task.loop))
     arguments = f"ptr {writer.kernel_of(number)}, i32 {blocks}, i32 {threads}, ptr {filled}, i64 {max(frame.size, 8)}"
     if writer.speaks:
         writer.line(f"store i64 1, ptr @{PLAN}, align 8")
@@ -159,9 +166,11 @@ def _for(writer: Writer, op: Op) -> None:
     writer.begin(after)
 
 
-def _shape(writer: _HostWriter, count: str) -> tuple[str, str]:
+def _shape(writer: _HostWriter, count: str, shape: LaunchShape) -> tuple[str, str]:
     """`LaunchShape.of`, written out."""
-    shape = writer.shape
+    if shape.whole:
+        blocks = writer.call("i64", "llvm.smin.i64", f"i64 {count}, i64 {shape.blocks}", "i64, i64")
+        return writer.assign(f"trunc i64 {blocks} to i32"), str(shape.threads)
     assert shape.multiple & (shape.multiple - 1) == 0
     wide = writer.assign(f"add nuw nsw i64 {count}, {shape.multiple - 1}")
     whole = writer.assign(f"and i64 {wide}, {-shape.multiple}")

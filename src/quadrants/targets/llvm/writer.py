@@ -29,7 +29,8 @@ class Program(MutableRecord):
 
     Pointers are of the address space that reaches all memory, 0; `stack_space` and `constant_space` are where stack memory
     and constant tables lie. atomic_scope: LLVM's words for the threads that atomic operations are atomic for;
-    sum_annotations: what is known of the memory that atomic operations on floats meet.
+    sum_annotations: what is known of the memory that atomic operations on floats meet; subgroup: threads of one on a device;
+    fences: LLVM's words for the scopes of fences.
     """
 
     record: CapabilityRecord
@@ -44,6 +45,8 @@ class Program(MutableRecord):
     constant_space: int = 0
     atomic_scope: str = ""
     sum_annotations: str = ""
+    subgroup: int = 1
+    fences: dict[str, str] = fresh(dict[str, str])
 
     def convention(self, name: str) -> str:
         """The word before the result type in `define`, `declare` and `call` of one of the program's functions."""

@@ -45,6 +45,7 @@ def record_of(sm: int) -> CapabilityRecord:
         float_atomics=frozenset(["f16", "f32", "f64", *(["bf16"] if sm >= 90 else [])]),
         fused_multiply_add=True,
         threads=False,
+        block_threads=1024,
         launches=True,
         subgroup_sizes=(32,),
         shared_memory_bytes=48 * 1024,

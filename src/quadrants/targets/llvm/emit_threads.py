@@ -1,0 +1,187 @@
+"""Threads of blocks that run at once on a device (`ir/threads.py`): grid loops, memory of the block, meetings.
+
+What a device has for it are functions of its support (`SYMBOLS`); all else is said here.
+"""
+
+from __future__ import annotations
+
+from quadrants.errors import QuadrantsInternalError
+from quadrants.ir.nodes import Op
+from quadrants.ir.threads import block_size, is_threads_loop, threads_loop_of
+from quadrants.ir.types import ArrayType
+from quadrants.passes.fold import number_of
+from quadrants.records import Record
+from quadrants.targets.llvm.arrays import ArrayAccess
+from quadrants.targets.llvm.emit_control import DISPATCH, Handler, write_region
+from quadrants.targets.llvm.emit_control import HANDLERS as CONTROL
+from quadrants.targets.llvm.scalars import memory_type, register_type
+from quadrants.targets.llvm.writer import Loop, Writer, scalar
+
+__all__ = ["BLOCK", "SYMBOLS", "BlockOfThreads", "block_of", "write_blocks"]
+
+BLOCK = 256
+"""Threads of a block that is launched for a plain loop, at most, where the user does not say how many."""
+
+SYMBOLS = ("qd_place", "qd_block", "qd_blocks", "qd_barrier", "qd_shuffle", "qd_ballot")
+"""Functions of a device: `i64 @qd_place()`, the thread's number in its block; `i64 @qd_block()` and `i64 @qd_blocks()`, the block's
+number and how many were launched; `void @qd_barrier()`, where all threads of a block that have not ended wait for one another, and
+see what they wrote; `i32 @qd_shuffle(i64 members, i32 value, i32 lane)`: the value of the subgroup's thread `lane`, one of the
+`members`, who all are there; `i64 @qd_ballot(i64 members, i1 vote)`, the bits of those for whom the vote holds."""
+
+_ALIGNMENT = 16
+
+
+class BlockOfThreads(Record):
+    """The blocks that a task is launched in: how many threads they have (at most, unless `whole`), and whether each is one iteration
+    of the task's loop (`whole`)."""
+
+    threads: int
+    whole: bool
+
+
+def block_of(loop: Op) -> BlockOfThreads:
+    """The blocks that a parallel loop is launched in."""
+    threads = threads_loop_of(loop)
+    if threads is not None:
+        return BlockOfThreads(threads.attributes["threads"], True)
+    config = loop.attribute("config") or {}
+    return BlockOfThreads(block_size(loop) if config.get("block_dim") else BLOCK, False)
+
+
+def write_blocks(writer: Writer, loop: Op, own: dict[str, Handler]) -> None:
+    """A grid loop: each block that was launched takes a block of the loop, then the one that lies as many further as there are
+    blocks. Law: no thread begins with the next one before all are done with the memory of this one; those who are not in
+    the last block have none after it, and end. `own`: what writes operations of the device's own."""
+    writer.handlers = {**DISPATCH, **_HANDLERS, **own}
+    _, high = (writer.name(bound) for bound in loop.operands[:2])
+    first, step = writer.call("i64", "qd_block", "", ""), writer.call("i64", "qd_blocks", "", "")
+    head, inside, latch, more, done = (writer.new_label() for _ in range(5))
+    start = writer.label
+    writer.branch(writer.assign(f"icmp slt i64 {first}, {high}"), head, done)
+    writer.begin(head)
+    number, phi = writer.fresh(), writer.reserve()
+    writer.jump(inside)
+    writer.begin(inside)
+    writer.names[loop.regions[0].arguments[0]] = number
+    around = Loop(latch, done)
+    writer.loops.append(around)
+    values = write_region(writer, loop.regions[0])
+    writer.loops.pop()
+    if values is not None:
+        writer.jump(latch)
+    writer.begin(latch)
+    following = writer.assign(f"add nsw i64 {number}, {step}")
+    writer.branch(writer.assign(f"icmp slt i64 {following}, {high}"), more, done)
+    writer.begin(more)
+    writer.call("void", "qd_barrier", "", "")
+    writer.jump(head, writer.one_by_one())
+    writer.fill_phi(phi, number, "i64", [(first, start), (following, more)])
+    writer.begin(done)
+
+
+def _for(writer: Writer, op: Op) -> None:
+    if not is_threads_loop(op):
+        CONTROL["for"](writer, op)
+        return
+    thread, width = writer.call("i64", "qd_place", "", ""), op.operands[1]
+    inside, after = writer.new_label(), writer.new_label()
+    if number_of(width) == op.attributes["threads"]:
+        writer.jump(inside)
+    else:
+        writer.branch(writer.assign(f"icmp slt i64 {thread}, {writer.name(width)}"), inside, after)
+    writer.begin(inside)
+    writer.names[op.regions[0].arguments[0]] = thread
+    writer.loops.append(Loop(after, after))
+    values = write_region(writer, op.regions[0])
+    writer.loops.pop()
+    if values is not None:
+        writer.jump(after)
+    writer.begin(after)
+
+
+def _shared(writer: Writer, op: Op) -> None:
+    (value,), unit = op.results, writer.unit
+    type_ = value.type
+    assert type(type_) is ArrayType
+    count = 1
+    for size in type_.trailing:
+        count *= size
+    name = f"qd.shared.{len(unit.constants)}"
+    memory = f"[{count} x {memory_type(type_.scalar)}]"
+    alignment = max(_ALIGNMENT, type_.scalar.bytes)
+    unit.constants.append(f"@{name} = internal unnamed_addr addrspace(3) global {memory} undef, align {alignment}")
+    pointer = f"addrspacecast (ptr addrspace(3) @{name} to ptr)"
+    writer.arrays[value] = ArrayAccess(writer, type_, pointer, writer.alias_scope())
+
+
+def _barrier(writer: Writer, op: Op) -> None:
+    writer.call("void", "qd_barrier", "", "")
+
+
+def _fence(writer: Writer, op: Op) -> None:
+    scope = writer.program.fences[op.attributes["scope"]]
+    writer.line(f'fence syncscope("{scope}") seq_cst')
+
+
+def _members(writer: Writer, op: Op, position: int) -> str:
+    """Who is there: all, where the operation does not say."""
+    return writer.name(op.operands[position]) if len(op.operands) > position else "-1"
+
+
+def _shuffle(writer: Writer, op: Op) -> None:
+    (value, source), width, size = op.operands[:2], op.attributes["width"], writer.program.subgroup
+    if not 1 < width <= size:
+        raise QuadrantsInternalError(f"a shuffle of {width} threads on a device with subgroups of {size}")
+    own, asked, members = writer.name(value), writer.name(source), _members(writer, op, 2)
+    place = writer.call("i64", "qd_place", "", "")
+    lane = writer.assign(f"and i64 {place}, {size - 1}")
+    first = writer.assign(f"and i64 {lane}, {-width}")
+    at = writer.assign(f"add i64 {first}, {asked}")
+    there = writer.assign(f"icmp ult i64 {asked}, {width}")
+    if members != "-1":
+        moved = writer.assign(f"lshr i64 {members}, {writer.assign(f'and i64 {at}, {size - 1}')}")
+        is_member = writer.assign(f"trunc i64 {moved} to i1")
+        there = writer.assign(f"and i1 {there}, {is_member}")
+    chosen = writer.assign(f"select i1 {there}, i64 {at}, i64 {lane}")
+    narrow = writer.assign(f"trunc i64 {chosen} to i32")
+    type_ = scalar(value)
+    register = register_type(type_)
+    bits = {"half": 16, "bfloat": 16, "float": 32, "double": 64}.get(register) or int(register[1:])
+    word = own if register[0] == "i" else writer.assign(f"bitcast {register} {own} to i{bits}")
+    found = _moved(writer, word, bits, narrow, members)
+    result = found if register[0] == "i" else writer.assign(f"bitcast i{bits} {found} to {register}")
+    writer.names[op.results[0]] = writer.assign(f"select i1 {there}, {register} {result}, {register} {own}")
+
+
+def _moved(writer: Writer, word: str, bits: int, lane: str, members: str) -> str:
+    """Bits of another thread, word by word."""
+
+    def one(value: str) -> str:
+        arguments = f"i64 {members}, i32 {value}, i32 {lane}"
+        return writer.call("i32", "qd_shuffle", arguments, "i64, i32, i32")
+
+    if bits == 32:
+        return one(word)
+    if bits < 32:
+        return writer.assign(f"trunc i32 {one(writer.assign(f'zext i{bits} {word} to i32'))} to i{bits}")
+    low = one(writer.assign(f"trunc i64 {word} to i32"))
+    high = one(writer.assign(f"trunc i64 {writer.assign(f'lshr i64 {word}, 32')} to i32"))
+    wide = writer.assign(f"shl nuw i64 {writer.assign(f'zext i32 {high} to i64')}, 32")
+    return writer.assign(f"or disjoint i64 {wide}, {writer.assign(f'zext i32 {low} to i64')}")
+
+
+def _ballot(writer: Writer, op: Op) -> None:
+    if op.attributes["width"] != writer.program.subgroup:
+        raise QuadrantsInternalError(f"a ballot of {op.attributes['width']} threads, not of a subgroup")
+    arguments = f"i64 {_members(writer, op, 1)}, i1 {writer.name(op.operands[0])}"
+    writer.names[op.results[0]] = writer.call("i64", "qd_ballot", arguments, "i64, i1")
+
+
+_HANDLERS: dict[str, Handler] = {
+    "for": _for,
+    "shared": _shared,
+    "barrier": _barrier,
+    "fence": _fence,
+    "shuffle": _shuffle,
+    "ballot": _ballot,
+}
