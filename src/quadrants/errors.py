@@ -90,6 +90,7 @@ class QuadrantsCompilationError(Exception):
     """A kernel or function cannot be compiled. `location` is the place in the user's source, None if not known."""
 
     location: SourceLocation | None = None
+    told: tuple[Any, ...] = ()
 
     @classmethod
     def at(
@@ -102,10 +103,20 @@ class QuadrantsCompilationError(Exception):
         expected: str = "",
         notes: Iterable[tuple[SourceLocation, str]] = (),
     ) -> _Error:
-        """An error of this class, worded by `format_compilation_error`, that remembers its location."""
+        """An error of this class, worded by `format_compilation_error`, that remembers its location and what it was worded
+        from."""
+        notes = tuple(notes)
         error = cls(format_compilation_error(location, message, hint, found, expected, notes))
         error.location = location
+        error.told = (message, hint, found, expected, notes)
         return error
+
+    def moved(self: _Error, location: SourceLocation | None, note: str) -> _Error:
+        """The same error at another place, with a note at its own."""
+        message, hint, found, expected, notes = self.told or (str(self), "", "", "", ())
+        if self.location is not None:
+            notes = ((self.location, note), *notes)
+        return type(self).at(location, message, hint, found=found, expected=expected, notes=notes)
 
 
 CompilationError = QuadrantsCompilationError

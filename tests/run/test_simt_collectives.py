@@ -12,6 +12,7 @@ import pytest
 
 import quadrants as qd
 from quadrants import knobs
+from quadrants.errors import QuadrantsSyntaxError, QuadrantsTypeError
 from quadrants.evidence.programs import TargetExecutor
 
 pytestmark = pytest.mark.slow
@@ -171,11 +172,30 @@ def test_older_names_say_so_at_the_line() -> None:
     assert {warning.filename for warning in caught} == {__file__}
 
 
-def test_parts_larger_than_a_subgroup() -> None:
+def test_mistakes_are_told_where_functions_of_ours_are_called() -> None:
     @qd.kernel
     def too_large(x):
         for i in range(len(x)):
-            x[i] = subgroup.segmented_reduce_add_tiled(x[i], False, 6)
+            x[i] = subgroup.segmented_reduce_add_tiled(x[i], False, 6)  # here
 
-    with pytest.raises(AssertionError, match="no part of a subgroup"):
+    with pytest.raises(QuadrantsTypeError, match="no part of a subgroup") as error:
         too_large(np.zeros(3, np.int32))
+    text = str(error.value)
+    assert "# here" in text and "found:    2 ** 6 threads" in text and "in segmented_reduce_add_tiled" in text
+    assert error.value.location is not None and error.value.location.file == __file__
+
+    @qd.func
+    def larger(a, b):
+        return max(a, b)
+
+    @qd.kernel
+    def parted(x):
+        qd.loop_config(block_dim=32)
+        for i in range(len(x)):
+            if x[i] > 0:
+                x[i] = block.reduce(x[i], 32, larger, qd.i32)  # here
+
+    with pytest.raises(QuadrantsSyntaxError, match="not all threads of a block come here") as error:
+        parted(np.zeros(3, np.int32))
+    assert "# here" in str(error.value) and "if x[i] > 0:" in str(error.value)
+    assert qd.simt.subgroup.group_size() == 32 and qd.simt.subgroup.log2_group_size() == 5

@@ -6,19 +6,20 @@ import ast
 import types
 from typing import TYPE_CHECKING, Any
 
-from quadrants.errors import QuadrantsTypeError
+from quadrants.errors import QuadrantsCompilationError, QuadrantsTypeError
 from quadrants.frontend import numbers, protocol
 from quadrants.frontend.annotations import resolve_annotation
 from quadrants.frontend.assign import assign
 from quadrants.frontend.calls import Arguments, bind_arguments, flatten, rebuild, written_templates
 from quadrants.frontend.dispatch import evaluate
 from quadrants.frontend.returns import Result, settle_returns
-from quadrants.frontend.source import FunctionSource, function_source, place
+from quadrants.frontend.source import FunctionSource, function_source, place, source_location
 from quadrants.frontend.statements import function_body, record_return
 from quadrants.frontend.values import Array, Binding, Run, Slot, Static, is_list, is_number, is_tile, nature_of
 from quadrants.frontend.walker import Restart, Unknown, Walker
 from quadrants.ir.nodes import Function, Op, Value
 from quadrants.ir.types import i64, matrix_type
+from quadrants.passes.places import is_own
 
 if TYPE_CHECKING:
     from quadrants.frontend.compilation import Compilation
@@ -100,7 +101,12 @@ def call_callee(walker: Walker, callee: Callee, bound: Bound, node: ast.AST) -> 
     specialisation = compilation.functions.get(key)
     if specialisation is None:
         bindings = {name: binding for name, (binding, _) in converted.items()}
-        specialisation = _specialise(compilation, callee, key, bindings, node, walker)
+        try:
+            specialisation = _specialise(compilation, callee, key, bindings, node, walker)
+        except QuadrantsCompilationError as error:
+            if not is_own(_location(callee.source)):
+                raise
+            raise error.moved(source_location(place(walker.file, node)), f"in {callee.name}") from None
     values = [value for _, part in parts.values() for value in part]
     return _emit_call(walker, specialisation, values, converted, node)
 

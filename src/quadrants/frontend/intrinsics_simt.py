@@ -184,6 +184,12 @@ def _log2_group_size(walker: Walker, arguments: Arguments, node: ast.AST) -> Bin
     return Static(_width(walker, None, node).bit_length() - 1)
 
 
+@intrinsic("simt.subgroup._part_size")
+def _part_size(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
+    (log2_size,) = arguments.take(walker, node, ("log2_size",))
+    return Static(_width(walker, log2_size, node))
+
+
 @intrinsic("simt.subgroup.elect")
 def _elect(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
     arguments.take(walker, node, ())

@@ -22,7 +22,7 @@ from quadrants.passes.context import PassContext
 from quadrants.passes.fold import number_of
 from quadrants.passes.native_blocks import why_apart
 from quadrants.passes.nest import counters, highs, lows
-from quadrants.passes.places import shown
+from quadrants.passes.places import is_own, shown, tell_at
 from quadrants.passes.structure import callee_of, returns
 from quadrants.passes.thread_checks import Together, differences
 from quadrants.passes.thread_stretches import Stretches
@@ -98,6 +98,8 @@ class _Splicer:
         callee = self.functions[name]
         join_returns.join(callee)
         copied = clone_ops(callee.body.ops, dict(zip(callee.parameters, call.operands)))
+        if is_own(callee.location):
+            tell_at(copied, call.location)
         inner = self._spliced(copied, replaced, (*path, name))
         replaced.update(zip(call.results, inner[-1].operands))
         return inner[:-1]

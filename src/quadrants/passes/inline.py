@@ -11,6 +11,7 @@ from __future__ import annotations
 from quadrants.ir.nodes import Block, Function, Module, Op, Value
 from quadrants.passes.clone import clone_ops
 from quadrants.passes.context import PassContext
+from quadrants.passes.places import is_own, tell_at
 from quadrants.passes.structure import callee_of, calls, count_ops, returns
 
 __all__ = ["run"]
@@ -162,6 +163,8 @@ class _Inliner:
         self.budget -= self.sizes[callee.name]
         values = dict(zip(callee.parameters, call.operands))
         copied = clone_ops(callee.body.ops, values)
+        if is_own(callee.location):
+            tell_at(copied, call.location)
         for inner in self.calls[callee.name]:
             self.counts[callee_of(inner)] += 1
         self.context.count("inlined calls")

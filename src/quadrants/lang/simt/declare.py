@@ -24,11 +24,14 @@ _MEMBERS = {"block": ("the block's threads", "thread"), "subgroup": ("the subgro
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
-def declared(scope: str) -> Callable[[_Function], _Function]:
-    """Decorator: `qd.simt.<scope>.<name>`, an operation of the compiler; on the host it is refused."""
+def declared(scope: str, on_host: bool = False) -> Callable[[_Function], _Function]:
+    """Decorator: `qd.simt.<scope>.<name>`, an operation of the compiler; on the host it is refused, or (`on_host`) itself."""
 
     def declare(function: _Function) -> _Function:
         name = function.__name__
+        if on_host:
+            protocol.register_intrinsic(function, f"simt.{scope}.{name}")
+            return function
 
         @functools.wraps(function)
         def refuse(*arguments: Any, **keywords: Any) -> Any:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from quadrants import knobs
 from quadrants.lang import math, ops
-from quadrants.lang.loops import static_assert
 from quadrants.lang.simt.declare import declared, family, older
 from quadrants.lang.types import Template
 
@@ -50,14 +50,21 @@ def invocation_id() -> Any:
     """The thread's number in its subgroup, from 0."""
 
 
-@declared("subgroup")
-def group_size() -> Any:
-    """How many threads a subgroup has, known at compile time."""
+@declared("subgroup", on_host=True)
+def group_size() -> int:
+    """How many threads a subgroup has, known at compile time; on the host, too (`qd.init(subgroup_size=…)`)."""
+    return knobs.current.subgroup_size
 
 
-@declared("subgroup")
-def log2_group_size() -> Any:
+@declared("subgroup", on_host=True)
+def log2_group_size() -> int:
     """The logarithm of `group_size` to base 2."""
+    return group_size().bit_length() - 1
+
+
+@declared("subgroup")
+def _part_size(log2_size: int) -> Any:
+    """2 ** log2_size, which is at most `group_size`; known at compile time."""
 
 
 @declared("subgroup")
@@ -137,8 +144,7 @@ def bitonic_sort_kv(key: Any, value: Any) -> tuple[Any, Any]:
 
 def bitonic_sort_kv_tiled(key: Any, value: Any, log2_size: _Static) -> tuple[Any, Any]:
     """The same for each part of the subgroup, 2 ** log2_size members each."""
-    static_assert(0 <= log2_size <= log2_group_size(), "no part of a subgroup has 2 ** log2_size members")
-    return _sorted(key, value, 1 << log2_size)
+    return _sorted(key, value, _part_size(log2_size))
 
 
 def _sorted(key: Any, value: Any, count: _Static) -> tuple[Any, Any]:
@@ -160,8 +166,7 @@ def _sorted(key: Any, value: Any, count: _Static) -> tuple[Any, Any]:
 def _segment_total(value: Any, head: Any, log2_size: _Static, combine: Any) -> Any:
     """The values of the members of this member's segment, combined in their order; members that are not there count for
     nothing. A segment starts where `head` holds, and with each part of 2 ** log2_size members."""
-    static_assert(0 <= log2_size <= log2_group_size(), "no part of a subgroup has 2 ** log2_size members")
-    size = 1 << log2_size
+    size = _part_size(log2_size)
     start = invocation_id() // size * size
     there, heads = ballot(True), ballot(head)
     mine = math.popcnt((heads & lanemask_le()) >> (start + 1))
