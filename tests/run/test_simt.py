@@ -237,6 +237,33 @@ def test_sums_of_floats_have_the_same_bits_on_every_target() -> None:
             assert (found == found[0]).all() and np.isclose(found[0], team[kept].sum(dtype=np.float64), rtol=1e-4)
 
 
+def test_vectors_and_narrow_numbers_go_from_thread_to_thread() -> None:
+    triple = qd.types.vector(3, qd.f32)
+    large = qd.types.matrix(6, 6, qd.f64)
+
+    @qd.kernel
+    def turn(x: qd.types.ndarray(), out: qd.types.ndarray(), small: qd.types.ndarray()):
+        qd.loop_config(block_dim=64)
+        for i in range(len(x)):
+            v = triple(x[i], 2 * x[i], -1)
+            w = subgroup.shuffle_xor(v, 1)
+            m = large(0.0)
+            for j, k in qd.ndrange(6, 6):
+                m[j, k] = x[i] * (j + 6 * k)
+            n = subgroup.shuffle_xor(m, 2)
+            out[0, i] = w[0] + w[1]
+            out[1, i] = n[3, i % 6]
+            out[2, i] = subgroup.shuffle_xor(qd.i64(x[i]) * 2**33, 1) // 2**33
+            small[i] = subgroup.shuffle_xor(qd.u8(i), 1) + qd.u8(subgroup.shuffle_xor(x[i] > 0, 1))
+
+    x = floats(128)
+    out, small = np.zeros((3, 128)), np.zeros(128, np.uint8)
+    turn(x, out, small)
+    near, far, i = x[np.arange(128) ^ 1], x[np.arange(128) ^ 2], np.arange(128)
+    assert (out[0] == 3 * near).all() and (out[1] == far * (3 + 6 * (i % 6))).all() and (out[2] == near).all()
+    assert (small == (i ^ 1) + (near > 0)).all()
+
+
 def test_functions_that_combine() -> None:
     @qd.func
     def furthest(a, b):

@@ -18,7 +18,7 @@ class Usage(Record):
     vgprs, agprs, sgprs: registers of a thread, its accumulation registers, registers of a wave; vgpr_spills, sgpr_spills: how many
     had to go to memory (scalar ones go to lanes of a vector register first); stack_bytes: memory of a thread; dynamic_stack:
     whether it takes more than that, of unknown size; frame_bytes: arguments, hidden ones with them; wave: threads of a wave;
-    block: threads of a block at most.
+    block: threads of a block at most; shared_bytes: memory that a block shares.
     """
 
     symbol: str
@@ -32,6 +32,7 @@ class Usage(Record):
     frame_bytes: int
     wave: int
     block: int
+    shared_bytes: int
 
 
 def usage(code_object: bytes) -> tuple[Usage, ...]:
@@ -50,6 +51,7 @@ def usage(code_object: bytes) -> tuple[Usage, ...]:
             frame_bytes=kernel[".kernarg_segment_size"],
             wave=kernel[".wavefront_size"],
             block=kernel[".max_flat_workgroup_size"],
+            shared_bytes=kernel[".group_segment_fixed_size"],
         )
         for kernel in kernels
     )
