@@ -183,6 +183,19 @@ class TestExecuted:
         qd.reset()
         assert found[0] == found[1] and abs(found[0] - x.sum()) < 1e-6
 
+    def test_long_sums_are_accurate(self, arm64: Any) -> None:
+        """As everywhere, though vectors are shorter: right to 1e-6 even if all numbers are equal."""
+
+        @qd.kernel
+        def total(x):
+            s = qd.f32(0)
+            for i in range(len(x)):
+                s += x[i]
+            return s
+
+        count = 1 << 22
+        assert total(np.full(count, 0.1, np.float32)) == pytest.approx(count * float(np.float32(0.1)), rel=1e-6)
+
     def test_a_broken_process_is_told_and_replaced(self, arm64: Any) -> None:
         def down(n):
             return 1 + down(n + 1) * (n % 3) if n >= 0 else 0

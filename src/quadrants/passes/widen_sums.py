@@ -26,9 +26,10 @@ from quadrants.passes.structure import loop_jumps
 
 __all__ = ["run"]
 
-# Iterations of a block at most (32 lanes then add 64 values each, with an error below 1e-6 even if all are equal); below
-# which number a sum is f64 throughout; trips of an inner loop that is not cut.
-_BLOCK = 2048
+# Values that a lane adds up in a block at most, with an error below 1e-6 even if all are equal; iterations of a block at
+# most, where 32 lanes add up; below which number a sum is f64 throughout; trips of an inner loop that is not cut.
+_VALUES = 64
+_BLOCK = 32 * _VALUES
 _SMALLEST_BLOCK = 8
 _SHORT = 16
 # Nanoseconds of an iteration up to which blocks have their full length.
@@ -62,12 +63,22 @@ def _below(number: float) -> int:
     return 1 << max(int(number), 1).bit_length() - 1
 
 
+def _longest_block(context: PassContext) -> int:
+    """Iterations of a block at most: code generators add up at least two vectors side by side, of 256 bits and more four."""
+    record = context.record
+    if record is None or not record.vector_bits:
+        return _BLOCK
+    side_by_side = 4 if record.vector_bits >= 256 else 2
+    return min(_VALUES * side_by_side * record.lanes(f32), _BLOCK)
+
+
 class _Widener:
     def __init__(self, function: Function, context: PassContext) -> None:
         self.function = function
         self.context = context
         self.wide = f64 if context.record is None or context.record.has_dtype(f64) else f32
         self.spread = context.record is not None and bool(context.record.block_threads)
+        self.longest = _longest_block(context)
         self.nest = Nest(function)
         self.forms = Forms(self.nest)
 
@@ -126,7 +137,7 @@ class _Widener:
             result = end.emit("cast", narrow, type=narrow.type)
             replace_uses(self.nest, narrow, result)
             narrow.type = wider
-        _Widening(self.nest, self.forms, wide, self.wide, self.spread).loop(loop, set(wide), start)
+        _Widening(self.nest, self.forms, wide, self.wide, self.spread, self.longest).loop(loop, set(wide), start)
         block.ops[position : position + 1] = [*before.ops, loop, *behind.ops]
         self.nest = Nest(self.function)
         self.forms = Forms(self.nest)
@@ -150,14 +161,18 @@ def _is_open(op: Op, forms: Forms) -> bool:
 
 class _Widening:
     """Widens the sums of one parallel loop. `chains` are by the position at which that loop carries them; `spread`: its
-    iterations are spread over threads, one by one, so that none adds up neighbours."""
+    iterations are spread over threads, one by one, so that none adds up neighbours; `longest`: iterations of a block at
+    most."""
 
-    def __init__(self, nest: Nest, forms: Forms, chains: dict[int, Chain], wide: ScalarType, spread: bool) -> None:
+    def __init__(
+        self, nest: Nest, forms: Forms, chains: dict[int, Chain], wide: ScalarType, spread: bool, longest: int
+    ) -> None:
         self.nest = nest
         self.forms = forms
         self.chains = chains
         self.wide = wide
         self.spread = spread
+        self.longest = longest
         self.values = {value for chain in chains.values() for value in chain.values}
         self.steps = {op: place for chain in chains.values() for op, place in chain.steps}
         self.inner = {loop for chain in chains.values() for loop in chain.loops}
@@ -176,7 +191,7 @@ class _Widening:
             self._inner(inner)
 
     def _block_length(self, loop: Op) -> int:
-        return _below(_BLOCK / max(estimate(loop.regions[-1], self.forms) / _CHEAP, 1.0))
+        return _below(self.longest / max(estimate(loop.regions[-1], self.forms) / _CHEAP, 1.0))
 
     def _is_straight(self, block: Block, loop: Op) -> bool:
         """Whether lanes can run a body: no memory at data-dependent places, nothing but arithmetic under conditions."""
