@@ -27,7 +27,8 @@ EXECUTORS = [
 EXECUTORS.append(TargetExecutor("amdgpu-O1", "amdgpu"))
 
 # The host with its iterations in so many lanes wherever that is possible at all, whatever the model thinks of it.
-EXECUTORS += [TargetExecutor(f"x64-lanes{lanes}", "x64", lanes=lanes) for lanes in (1, 8, 16)]
+HOST = knobs.host_arch().name
+EXECUTORS += [TargetExecutor(f"{HOST}-lanes{lanes}", HOST, lanes=lanes) for lanes in (1, 8, 16)]
 
 # A device that runs one thread of a block at a time: block loops are taken apart for it, as they are for CPUs.
 APART = TargetExecutor("simulated-apart", "simulated")
@@ -47,7 +48,7 @@ REFUSALS = ("functions that call themselves", "cannot call the C function", "WGS
 def marks(executor: TargetExecutor) -> list[pytest.MarkDecorator]:
     """The fast tests run optimised code on the reference and the host; unoptimised code, forced lanes and other targets are
     slow."""
-    usual = executor.arch in ("reference", "x64") and executor.name.endswith("-O1")
+    usual = executor.arch in ("reference", HOST) and executor.name.endswith("-O1")
     return [] if usual else [pytest.mark.slow]
 
 
