@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from quadrants.errors import QuadrantsNameError, QuadrantsTypeError
-from quadrants.frontend import displays, elements, expressions, functions, loops, protocol, statements
+from quadrants.frontend import displays, elements, expressions, functions, loops, parallel_blocks, protocol, statements
 from quadrants.frontend.arguments import Argument, as_numpy, numpy_array_type
 from quadrants.frontend.guards import (
     ABSENT,
@@ -257,7 +257,7 @@ class Compilation:
 
 
 # The modules that give syntax its meaning, by entering themselves in the tables of `dispatch`.
-MEANINGS = (displays, elements, expressions, loops, statements)
+MEANINGS = (displays, elements, expressions, loops, parallel_blocks, statements)
 _FIXED_PACKAGES = ("quadrants", "numpy", "math", "builtins")
 _PLAIN = frozenset({int, float, bool, str, type(None), range})
 

@@ -16,7 +16,7 @@ from quadrants.frontend.walker import Unknown
 if TYPE_CHECKING:
     from quadrants.frontend.walker import Walker
 
-__all__ = ["evaluate", "expression", "register_branch", "statement", "walk"]
+__all__ = ["evaluate", "expression", "register_branch", "statement", "unsupported", "walk"]
 
 _Expression = Callable[[Any, Any], Binding]
 _Statement = Callable[[Any, Any], bool]
@@ -67,7 +67,7 @@ def walk(walker: Walker, statements: list[ast.stmt]) -> bool:
     for position, step in enumerate(statements):
         handler = _STATEMENTS.get(type(step))
         if handler is None:
-            raise _unsupported(walker, step)
+            raise unsupported(walker, step)
         walker.builder.location = None
         walker.at(step)
         try:
@@ -89,7 +89,8 @@ def _splits_block(walker: Walker, node: ast.If) -> bool:
     return leaves(node.body) or leaves(node.orelse)
 
 
-def _unsupported(walker: Walker, statement: ast.stmt) -> Exception:
+def unsupported(walker: Walker, statement: ast.stmt) -> Exception:
+    """The error for a statement that kernels do not have."""
     name, hint = _NOT_IN_KERNELS.get(type(statement).__name__, (type(statement).__name__, ""))
     return walker.error(statement, f"{name} is not supported in a kernel", hint=hint)
 

@@ -28,12 +28,13 @@ from quadrants.frontend.merge import (
     convert_to,
     unify,
 )
+from quadrants.frontend.parallel_blocks import called_intrinsic
 from quadrants.frontend.scan import assigned_names, breaks, live_head, live_out, mark_live
 from quadrants.frontend.statements import close_branches, record_unreachable
-from quadrants.frontend.values import Binding, Broken, Run, Sequence, Static
+from quadrants.frontend.values import Array, Binding, Broken, Run, Sequence, Static
 from quadrants.frontend.walker import Exit
 from quadrants.ir.nodes import Block, Op
-from quadrants.ir.types import i64
+from quadrants.ir.types import ArrayType, i32, i64
 
 if TYPE_CHECKING:
     from quadrants.frontend.walker import Walker
@@ -183,9 +184,32 @@ def _last_targets(walker: Walker, node: ast.For, domain: Domain, targets: set[st
 
 @statement(ast.While)
 def while_statement(walker: Walker, node: ast.While) -> bool:
+    if called_intrinsic(walker, node.test) == "graph.do_while":
+        node = _flagged(walker, node)
     if _assigns_in_test(node) or (isinstance(node.test, ast.Constant) and node.test.value):
         return with_else(walker, node, lambda flag: _endless(walker, node, flag))
     return with_else(walker, node, lambda flag: _run_time_while(walker, node, flag))
+
+
+def _flagged(walker: Walker, node: ast.While) -> ast.While:
+    """`while qd.graph.do_while(flag)`: as long as the flag is not 0."""
+    call = node.test
+    assert isinstance(call, ast.Call)
+    if len(call.args) != 1 or call.keywords or node.orelse:
+        raise walker.error(node, "qd.graph.do_while takes the flag alone, and the loop has no `else`")
+    flag = evaluate(walker, call.args[0])
+    type_ = flag.value.type if type(flag) is Array else None
+    if type(type_) is not ArrayType or type_.rank or type_.scalar is not i32:
+        raise walker.error(
+            node, "the flag of qd.graph.do_while is an ndarray of i32 without axes", hint="qd.ndarray(qd.i32, ())"
+        )
+    element = ast.Subscript(call.args[0], ast.Constant(None), ast.Load())
+    test = ast.Compare(element, [ast.NotEq()], [ast.Constant(0)])
+    loop = ast.While(test, node.body, [])
+    for made in (loop, test, element, element.slice, test.comparators[0]):
+        ast.copy_location(made, node)
+    mark_live(loop, live_out(node), live_head(node))
+    return loop
 
 
 def _assigns_in_test(node: ast.While) -> bool:

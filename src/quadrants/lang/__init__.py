@@ -11,7 +11,7 @@ from quadrants.errors import (
     QuadrantsSyntaxError,
     QuadrantsTypeError,
 )
-from quadrants.lang import math, types
+from quadrants.lang import graph, math, types
 from quadrants.lang.atomics import (
     atomic_add,
     atomic_and,
@@ -29,6 +29,7 @@ from quadrants.lang.builder import FieldsBuilder, SNode, axes, root
 from quadrants.lang.describe import register as _register
 from quadrants.lang.external import extern
 from quadrants.lang.field import Field, Layout, MatrixField, ScalarField, field
+from quadrants.lang.graph import graph_do_while, graph_parallel, graph_parallel_context, stream_parallel
 from quadrants.lang.init import (
     amdgpu,
     arm64,
@@ -99,6 +100,7 @@ from quadrants.lang.ops import (
     tanh,
     zero,
 )
+from quadrants.lang.streams import Event, Stream, create_event, create_stream
 from quadrants.lang.tensor import Backend, MatrixTensor, Tensor, VectorTensor, tensor, wrap
 from quadrants.lang.types import (
     NDArray,
@@ -146,6 +148,7 @@ __all__ = [
     "TRACE",
     "WARN",
     "Backend",
+    "Event",
     "Field",
     "FieldsBuilder",
     "Layout",
@@ -165,6 +168,7 @@ __all__ = [
     "SNode",
     "ScalarField",
     "ScalarNdarray",
+    "Stream",
     "Template",
     "Tensor",
     "Vector",
@@ -197,6 +201,8 @@ __all__ = [
     "ceil",
     "cos",
     "cpu",
+    "create_event",
+    "create_stream",
     "cuda",
     "d3d12",
     "data_oriented",
@@ -217,6 +223,10 @@ __all__ = [
     "func",
     "global_thread_idx",
     "gpu",
+    "graph",
+    "graph_do_while",
+    "graph_parallel",
+    "graph_parallel_context",
     "grouped",
     "i",
     "i8",
@@ -275,6 +285,7 @@ __all__ = [
     "static",
     "static_assert",
     "static_print",
+    "stream_parallel",
     "sync",
     "tan",
     "tanh",

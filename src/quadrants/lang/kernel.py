@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import os
 import threading
@@ -38,6 +39,7 @@ _kernels: weakref.WeakSet[Kernel] = weakref.WeakSet()
 _lock = threading.RLock()
 # How many compiled forms the launcher tries before the slow path.
 FAST_FORMS = 8
+_STREAM = "qd_stream"
 
 
 class Kernel(launch.NativeKernel):
@@ -49,8 +51,9 @@ class Kernel(launch.NativeKernel):
     __slots__ = ("__dict__", "__weakref__")
     _is_kernel = True
 
-    def __init__(self, function: types.FunctionType) -> None:
+    def __init__(self, function: types.FunctionType, is_graph: bool = False) -> None:
         self.function = function
+        self.is_graph = is_graph
         self.__name__ = function.__name__
         self.__qualname__ = function.__qualname__
         self.__doc__ = function.__doc__
@@ -73,6 +76,8 @@ class Kernel(launch.NativeKernel):
 
     def _slow_call(self, arguments: tuple[Any, ...], keywords: dict[str, Any] | None) -> Any:
         """A call that the installed forms do not cover: finds or compiles the program, runs it, installs it."""
+        if keywords is not None and _STREAM in keywords:
+            return self._call_in_stream(arguments, keywords)
         bound = self._bind(arguments, keywords or {})
         arch.settle()
         described = self._describe(bound)
@@ -88,6 +93,15 @@ class Kernel(launch.NativeKernel):
             self._last = program
         bindings.install(self, program, described, time.perf_counter() - start, fresh)
         return result
+
+    def _call_in_stream(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        from quadrants.lang.streams import launched_to
+
+        if self.is_graph:
+            raise QuadrantsRuntimeError(f"{self.__name__} is a graph: it is not launched to a stream of its own")
+        rest = {name: value for name, value in keywords.items() if name != _STREAM}
+        with launched_to(keywords[_STREAM]):
+            return self(*arguments, **rest)
 
     def _tuned_call(
         self,
@@ -226,11 +240,16 @@ class Kernel(launch.NativeKernel):
 
         try:
             wish = self._wishes.get("return")
-            return compiler.compile_kernel(self.function, described, state, self._live_numbers, wish, may_alias, lanes)
+            program = compiler.compile_kernel(
+                self.function, described, state, self._live_numbers, wish, may_alias, lanes
+            )
         except QuadrantsCompilationError as error:
             if state.print_full_traceback:
                 raise
             raise error.with_traceback(None) from None
+        if self.is_graph and program.result != ("static", None):
+            raise QuadrantsSyntaxError(f"{self.__name__} is a graph, which gives no value: write results into arrays")
+        return program
 
     def _failed(self, status: int) -> Any:
         if status == NOTED:
@@ -375,17 +394,20 @@ def kernel(
     No annotations are needed; `qd.types.ndarray()`, `qd.template()`, data types and the like are accepted. Arguments
     are NumPy arrays (any strides, in place), torch CPU tensors, fields, ndarrays, numbers, vectors, tuples, dataclasses.
     Loops at the top level run in parallel where their iterations are independent. Results are numbers, vectors, tuples.
-    `fastcache` and `pure` are accepted: every kernel is cached. QuadrantsSyntaxError for what is no plain function.
+    `fastcache` and `pure` are accepted: every kernel is cached. `graph`: it may hold `qd.graph`'s loops and blocks, gives no
+    value, and takes no `qd_stream`. A call's keyword `qd_stream` names the stream of `qd.create_stream` that it is launched to.
+    QuadrantsSyntaxError for what is no plain function.
     """
-    if graph or checkpoints:
-        raise QuadrantsSyntaxError("graph=True and checkpoints=True are not available in this release")
+    if checkpoints:
+        reason = "checkpoints=True is not available in this release" if graph else "checkpoints=True needs graph=True"
+        raise QuadrantsSyntaxError(reason)
     if function is None:
-        return kernel
+        return functools.partial(kernel, graph=True) if graph else kernel
     if isinstance(function, Kernel):
         return function
     if not isinstance(function, types.FunctionType):
         raise QuadrantsSyntaxError(f"qd.kernel takes a plain function, not {type(function).__name__}")
-    return Kernel(function)
+    return Kernel(function, graph)
 
 
 class Func:

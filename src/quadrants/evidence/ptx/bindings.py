@@ -135,7 +135,7 @@ class Bindings:
         return (self._fault,)
 
     def cuMemcpyHtoD(self, address: int, data: bytes, size: int) -> tuple[Result]:
-        self.queues.wait_for(DEFAULT)
+        self.queues.come_to()
         memory = self.machine.memory
         if self._is_foreign(address, size):
             return (Result.CUDA_ERROR_INVALID_VALUE,)
@@ -143,7 +143,7 @@ class Bindings:
         return (self._fault,)
 
     def cuMemcpyDtoH(self, place: int, address: int, size: int) -> tuple[Result]:
-        self.queues.wait_for(DEFAULT)
+        self.queues.come_to()
         if self._is_foreign(address, size):
             return (Result.CUDA_ERROR_INVALID_VALUE,)
         ctypes.memmove(place, self.machine.memory.bytes[address : address + size].tobytes(), size)
@@ -242,6 +242,10 @@ class Bindings:
 
     def cuEventDestroy(self, event: int) -> tuple[Result]:
         return (_OK if self._events.pop(event, None) is not None else Result.CUDA_ERROR_INVALID_HANDLE,)
+
+    def cuCtxSynchronize(self) -> tuple[Result]:
+        self.queues.wait_for_all()
+        return (self._fault,)
 
     def cuStreamSynchronize(self, stream: int) -> tuple[Result]:
         if not self.queues.has(stream):

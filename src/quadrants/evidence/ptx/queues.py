@@ -71,11 +71,14 @@ class Queues:
             self.add(stream, lambda: self._run(other, number))
 
     def wait_for(self, stream: int) -> None:
-        """Runs what waits in a stream, and what it waits for; for the default one also what waits for it."""
+        """Runs what waits in a stream, and what it waits for."""
         self._run(stream, self._count)
-        if stream == DEFAULT:
-            for other in self._bound():
-                self._run(other, self._count)
+
+    def come_to(self) -> None:
+        """Runs what something new in the default stream waits for."""
+        for other in reversed(self._bound()):
+            self._run(other, self._count)
+        self._run(DEFAULT, self._count)
 
     def wait_for_event(self, event: Event) -> None:
         """Runs what stands in front of an event."""

@@ -66,8 +66,8 @@ class LaunchDriver(Protocol):
         """The exception for a result code of the driver's other than 0."""
         ...
 
-    def synchronise(self) -> None:
-        """Waits for everything launched before; an error where something went wrong there."""
+    def synchronise(self, stream: int | None = None) -> None:
+        """Waits for everything launched before (to a stream); an error where something went wrong there."""
         ...
 
 

@@ -187,7 +187,7 @@ class _Tasks:
     def finish(self) -> None:
         if self._state is None:
             return
-        self._driver.synchronise()
+        self._driver.synchronise(self._driver.stream)
         try:
             if self.compiled.messages:
                 self.check()

@@ -142,7 +142,7 @@ class HipDriver:
         """What is said to a result code."""
         return QuadrantsRuntimeError(f"the GPU's driver gives {code}")
 
-    def synchronise(self) -> None:
+    def synchronise(self, stream: int | None = None) -> None:
         self._here()
         self._call("hipStreamSynchronize", None)
 

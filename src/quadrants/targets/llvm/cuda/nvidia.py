@@ -1,7 +1,8 @@
 """NVIDIA's driver, through the package `cuda-bindings`.
 
 Written against its documentation, and run with a driver that is played (tests/cuda/test_launches.py): no machine with a GPU has run
-it yet. Everything goes to the context's default stream, so that launches and copies follow one another.
+it yet. Everything goes to the context's default stream, so that launches and copies follow one another, or to streams of ours
+(streams.py), for which the default one waits.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 from quadrants.errors import QuadrantsRuntimeError
 from quadrants.targets.llvm.cuda.compile import SM
 from quadrants.targets.llvm.cuda.device import Driver, device_of
+from quadrants.targets.llvm.cuda.streams import StreamCalls
 from quadrants.targets.llvm.device_driver import DriverMemory, DriverModule
 from quadrants.targets.llvm.device_host import NativeLaunch
 from quadrants.targets.llvm.emit_host import STREAM
@@ -72,7 +74,6 @@ done:
   ret i32 %r
 }
 """
-_UNTIMED = 2  # CU_EVENT_DISABLE_TIMING
 _CALLED = ("cuCtxSetCurrent", "cuLaunchKernel")
 
 
@@ -89,7 +90,7 @@ _STICKY = (700, 702, 709, 710, 714, 715, 716, 717, 718, 719)
 """Codes after which a context gives nothing but errors: illegal addresses and instructions, time-outs, failed launches."""
 
 
-class NvidiaDriver:
+class NvidiaDriver(StreamCalls):
     """The first GPU of the machine, in its primary context, which torch and CuPy share.
 
     `bindings` is the module `cuda.bindings.driver`. Its functions give a result code and then what they are for.
@@ -121,17 +122,10 @@ class NvidiaDriver:
             self._native = NativeLaunch(_LAUNCH, {**words, **_addresses(self._cuda)})
         return self._native
 
-    @property
-    def stream(self) -> int:
-        """The stream that is launched to; 0 is the default one."""
-        return self._words[1]
-
     def _here(self) -> None:
-        """The context is each thread's own affair."""
         self._call(self._cuda.cuCtxSetCurrent, self._context)
 
     def _call(self, function: Any, *arguments: Any) -> Any:
-        """What a function of the driver gives behind its result code; MemoryError, QuadrantsRuntimeError."""
         code, *results = function(*arguments)
         if int(code) != 0:
             raise self._error(code, getattr(function, "__name__", "a call"))
@@ -186,21 +180,14 @@ class NvidiaDriver:
         frame = ctypes.create_string_buffer(parameters, len(parameters))
         pointers = (ctypes.c_void_p * 1)(ctypes.addressof(frame))
         place = ctypes.addressof(pointers)
-        self._call(self._cuda.cuLaunchKernel, kernel, blocks, 1, 1, threads, 1, 1, 0, 0, place, 0)
+        self._call(self._cuda.cuLaunchKernel, kernel, blocks, 1, 1, threads, 1, 1, 0, self.stream, place, 0)
 
-    def order(self, first: int, then: int) -> None:
-        """What is launched to the stream `then` from now on waits for what the stream `first` has to do now."""
-        if first == then:
-            return
+    def synchronise(self, stream: int | None = None) -> None:
         self._here()
-        event = self._call(self._cuda.cuEventCreate, _UNTIMED)
-        self._call(self._cuda.cuEventRecord, event, first)
-        self._call(self._cuda.cuStreamWaitEvent, then, event, 0)
-        self._call(self._cuda.cuEventDestroy, event)
-
-    def synchronise(self) -> None:
-        self._here()
-        self._call(self._cuda.cuStreamSynchronize, 0)
+        if stream is None:
+            self._call(self._cuda.cuCtxSynchronize)
+        else:
+            self._call(self._cuda.cuStreamSynchronize, stream)
 
     def function(self, module: Any, name: str) -> Any:
         """A kernel of a module."""
