@@ -30,7 +30,6 @@ from quadrants.recursion import deep_recursion
 from quadrants.runtime import manifest, native, threads
 from quadrants.targets import shared_objects, table
 from quadrants.targets.artifact import Artifact
-from quadrants.targets.device.host import HostProgram
 from quadrants.targets.frame import frame_layout
 from quadrants.targets.refusals import refuse
 
@@ -136,7 +135,8 @@ def _load(program: Program, built: Artifact | table.Interpreted) -> None:
         program.artifact, program.messages, program.prints = built, built.messages, built.prints
         return
     program.artifact = getattr(built, "artifact", None)
-    code = built.host_code() if isinstance(built, HostProgram) and native.available() else None
+    host_code = getattr(built, "host_code", None)
+    code = host_code() if host_code is not None and native.available() else None
     if code is not None:
         program.load_host_code(code)
     else:

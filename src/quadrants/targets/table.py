@@ -22,7 +22,8 @@ __all__ = ["TARGETS", "Interpreted", "Row", "Target", "default", "find", "missin
 
 class Interpreted(Protocol):
     """A kernel that runs without being loaded: `run` takes one value a parameter and gives the results. Where there is
-    machine code all the same, `artifact` has it."""
+    machine code all the same, `artifact` has it, and of the part that the host does of a device's kernel `host_code()`
+    (targets/device/host.py), if there is any."""
 
     def run(self, arguments: list[Any], /) -> tuple[Any, ...]: ...
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -109,7 +110,8 @@ class DriverMemory:
         return self._driver.read(self.address + offset, size)
 
     def __del__(self) -> None:
-        self._driver.release(self.address)
+        if not sys.is_finalizing():  # then the driver's own modules may be gone, and the process gives all of it back
+            self._driver.release(self.address)
 
 
 class DriverModule:
