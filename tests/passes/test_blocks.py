@@ -156,6 +156,25 @@ BODIES = {
     }
     store %r, %y[%i]
     """,
+    "memory and fences where no threads meet": """
+    %limit = constant 2.0 : f32
+    %more = gt %v, %limit : u1
+    if %more {
+      %s = shared {type = matrix<f32, 8>} : array<f32, 1, 8, B>
+      store %v, %s[%t]
+      fence {scope = "subgroup"}
+      for %k in %zero .. %half {
+        fence {scope = "block"}
+        %w = load %s[%t] : f32
+        store %w, %y[%i]
+        yield
+      }
+      yield
+    } else {
+      yield
+    }
+    barrier
+    """,
     "memory of each thread's own": """
     %own = slot {type = matrix<f32, 2x3>} : array<f32, 2, 2, 3, L>
     %shared = shared {type = matrix<f32, 8>} : array<f32, 1, 8, B>

@@ -144,8 +144,16 @@ class Stretches:
         else:
             op.operands = tuple([self.use(operand, stretch, op) for operand in op.operands])
         for region in op.regions:
+            region.ops = [inner for inner in region.ops if not self._is_of_the_block(inner)]
             for inner in region.ops:
                 self.rewrite(inner, stretch)
+
+    def _is_of_the_block(self, op: Op) -> bool:
+        """Memory of the block, which is made once for all stretches, and the block's fences, which are nothing where threads
+        run in turn: wherever they stand."""
+        if op.kind == "shared":
+            MEET["shared"](self, op)
+        return op.kind == "shared" or (op.kind == "fence" and op.attributes["scope"] != "grid")
 
     # Values.
 
