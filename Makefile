@@ -8,13 +8,14 @@ JOBS   ?= 2
 N       ?= 500
 SEED    ?= 0
 
-.PHONY: demo test fuzz check types fast-tests style errors bench peers wheel lock clean help
+.PHONY: demo test fuzz fuzz-blocks check types fast-tests style errors bench peers wheel lock clean help
 
 help:
 	@echo "make demo   run the MLS-MPM example, write its picture to output/"
 	@echo "make test   all tests"
 	@echo "make check  format, lint, types, layering and the fast tests, in under a minute"
 	@echo "make fuzz   N=500 random programs from SEED=0 on, against the oracle"
+	@echo "make fuzz-blocks   the same for blocks of threads, on TARGETS=kernel,x64,cuda,..."
 	@echo "make bench  our workloads against the installed peers, in one interleaved run"
 	@echo "make errors how far elementary functions are off: all 2**32 numbers of f32 (an hour), samples of f64"
 	@echo "make peers  install those peers, each in its own environment"
@@ -60,6 +61,11 @@ check: $(READY)
 # Random programs (see evidence/fuzz). A failing SEED is shrunk to a test by `python -m quadrants.evidence.fuzz --reduce SEED`.
 fuzz: $(READY)
 	$(BIN)/python -m quadrants.evidence.fuzz --programs $(N) --seed $(SEED) --jobs $(JOBS)
+
+# The same for blocks of threads that meet, on TARGETS (kernel: as written, before any pass).
+TARGETS ?= kernel,x64
+fuzz-blocks: $(READY)
+	$(BIN)/python -m quadrants.evidence.fuzz --blocks $(TARGETS) --programs $(N) --seed $(SEED)
 
 types: $(READY)
 	$(BIN)/pyright

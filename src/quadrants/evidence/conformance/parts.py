@@ -21,7 +21,8 @@ import quadrants as qd
 from quadrants import knobs
 from quadrants.errors import QuadrantsUnsupportedError
 from quadrants.evidence.conformance import elementwise
-from quadrants.evidence.fuzz import trial
+from quadrants.evidence.fuzz import block_trial, trial
+from quadrants.evidence.fuzz.block_programs import BlockProgram
 from quadrants.evidence.fuzz.generate import program_text
 from quadrants.evidence.fuzz.settings import Settings
 from quadrants.evidence.programs import Program, TargetExecutor, disagreement, mismatch
@@ -77,8 +78,9 @@ def programs(_: int) -> list[Case]:
 
 
 def fuzz(count: int) -> list[Case]:
-    """The fuzzer's first programs."""
-    return [Case(f"seed {seed}", partial(_random_program, seed)) for seed in range(count)]
+    """The fuzzer's first programs, and its first ones of blocks of threads."""
+    found = [Case(f"seed {seed}", partial(_random_program, seed)) for seed in range(count)]
+    return found + [Case(f"blocks, seed {seed}", partial(_block_program, seed)) for seed in range(count)]
 
 
 CASES: dict[str, Callable[[int], list[Case]]] = {
@@ -160,6 +162,14 @@ def _random_program(seed: int, target: str) -> None:
         module = trial.load(case.text, Path(folder), f"program_{seed}")
         expected = trial.expectations(module, case.sizes, settings.defaults)
         failure = trial.check(module, expected, settings, case.style)
+    _tell(failure)
+
+
+def _block_program(seed: int, target: str) -> None:
+    _tell(block_trial.check(BlockProgram(seed), block_trial.Way(target, {})))
+
+
+def _tell(failure: trial.Failure | None) -> None:
     if failure is None:
         return
     if failure.kind == QuadrantsUnsupportedError.__name__:

@@ -5,4 +5,10 @@
     generate   a seed to a program's text           settings   a seed to the options that it is compiled with
     trial      one program under one set of options, against the oracle
     reduce     a failing program to a few lines      campaign   many programs, in processes that may crash
+
+Programs of block loops have a second opinion of their own, all threads at once on arrays of NumPy's:
+
+    block_worlds     what threads have, and what they give one another     block_code    statements: text, and what they do
+    block_values     random expressions                                    block_trial   a program on a target; campaigns
+    block_programs   a seed to a program, free of races by construction
 """

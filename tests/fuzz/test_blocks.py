@@ -1,0 +1,92 @@
+"""Random programs of block loops: their second opinion, what they have in them, and a few on every target."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from quadrants.evidence.fuzz.block_code import Branch, parts
+from quadrants.evidence.fuzz.block_programs import BlockLoop, BlockProgram
+from quadrants.evidence.fuzz.block_trial import TARGETS, Way, check, check_apart, reduced, told, way_of
+from quadrants.evidence.fuzz.block_worlds import World, team_reduce, team_scan, team_shuffle
+
+pytestmark = pytest.mark.slow
+
+FEATURES = (
+    "block.SharedArray((",
+    "_2)",
+    "swapped(s",
+    "twice(",
+    "qd.atomic_xor(s",
+    "qd.atomic_max(h",
+    "block.exclusive_",
+    "block.sync_count_nonzero(",
+    "subgroup.segmented_reduce_",
+    "_tiled(",
+    "subgroup.ballot(",
+    "warp.match_any(",
+    "while ",
+    "continue",
+    "break",
+    "qd.ndrange(",
+    "for j in range(",
+    "own[",
+)
+
+
+def test_a_seed_gives_one_program() -> None:
+    assert BlockProgram(5).text() == BlockProgram(5).text() != BlockProgram(6).text()
+
+
+def test_programs_have_everything_in_them() -> None:
+    texts = "\n".join(BlockProgram(seed).text().partition("def program(")[2] for seed in range(60))
+    assert [feature for feature in FEATURES if feature not in texts] == []
+
+
+def test_what_teams_come_to() -> None:
+    """Two blocks of 5 threads, of which the last has 3; teams of 4; the second member of the first team is not there."""
+    world = World(8, 5, {}, {})
+    value = np.array([[1, 20, 3, 4, 50], [6, 7, 8, 99, 99]], np.int64)
+    mask = world.there & (world.flat != 1)
+    assert world.width.tolist() == [[5] * 5, [3] * 5]
+    assert team_reduce(world, value, mask, "add", 4).tolist() == [[8, 8, 8, 8, 50], [21, 21, 21, 21, 0]]
+    assert team_reduce(world, value, mask, "max", 0)[:, 0].tolist() == [50, 8]
+    assert team_scan(world, value, mask, "add", 4, False)[0].tolist() == [1, 1, 4, 8, 50]
+    assert team_scan(world, value, mask, "mul", 4, True)[0].tolist() == [1, 1, 1, 3, 1]
+    behind = team_shuffle(world, value, mask, world.thread % 4 + 1, 4)
+    assert behind.tolist()[0] == [1, 3, 4, 4, 50] and behind[1, :3].tolist() == [7, 8, 8]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("seed", range(4))
+def test_random_program(seed: int, target: str) -> None:
+    failure = check_apart(BlockProgram(seed), way_of(seed, target))
+    if failure is not None and failure.kind == "missing":
+        pytest.skip(failure.text)
+    assert failure is None
+
+
+def test_a_difference_is_told_and_the_program_made_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = BlockProgram(2)
+    right = BlockProgram.expected
+
+    def wrong(self: BlockProgram) -> list[np.ndarray]:
+        """What programs with a branch mean, but for the first number of the last array."""
+        found = right(self)
+        loops = [loop for loop in self.loops if type(loop) is BlockLoop]
+        branches = [1 for loop in loops for body in loop.bodies for all_, k in parts(body) if type(all_[k]) is Branch]
+        found[-1].flat[0] += bool(branches)
+        return found
+
+    way = Way("x64", {})
+    assert check(program, way) is None
+    before = len(program.text())
+    monkeypatch.setattr(BlockProgram, "expected", wrong)
+    failure = check(program, way)
+    assert failure is not None and failure.kind == "value"
+    assert reduced(program, way, failure, seconds=60).kind == "value"
+    assert len(program.text()) < before / 2 and "if " in program.text()
+
+
+def test_a_program_that_is_right_is_not_made_smaller() -> None:
+    assert told(1, "x64", 1.0).endswith("nothing is wrong\n")
