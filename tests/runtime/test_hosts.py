@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import os
+import platform
 import re
+import sys
 import time
 from typing import Any
 
@@ -36,6 +38,23 @@ _APPLES = {  # functions of Apple's C library, by its manual
     "pthread_cond_wait", "pthread_create", "pthread_mutex_init", "pthread_mutex_lock", "pthread_mutex_unlock",
     "pthread_self", "pthread_sigmask", "realloc", "sigdelset", "sigfillset",
 }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("system", "machine", "row"),
+    [
+        ("linux", "x86_64", hosts.LINUX_X64),
+        ("linux", "aarch64", LINUX_ARM64),
+        ("darwin", "arm64", APPLE),
+        ("darwin", "x86_64", None),
+        ("win32", "AMD64", None),
+        ("linux", "riscv64", None),
+    ],
+)
+def test_the_row_of_a_machine(system: str, machine: str, row: Host | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", system)
+    monkeypatch.setattr(platform, "machine", lambda: machine)
+    assert hosts.host.__wrapped__() is row
 
 
 def texts(host: Host) -> dict[str, str]:
