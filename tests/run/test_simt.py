@@ -568,13 +568,13 @@ def test_what_block_loops_refuse(executor: TargetExecutor) -> None:
     def much_memory(x):
         qd.loop_config(block_dim=1024)
         for i in range(len(x)):
-            own = qd.Vector([0.0] * 4096)
-            own[i % 4096] = x[i]
+            own = qd.Vector([0] * 1100, qd.i64)  # of 1024 threads 9 MB
+            own[i % 1100] = 1
             block.sync()
-            x[i] = own[(i + 1) % 4096]
+            x[i] = own[(i + 1) % 1100]
 
     if runs_threads_at_once(executor):
-        x = np.ones(1024, np.float32)
+        x = np.ones(20, np.float32)
         much_memory(x)
         assert not x.any()
     else:
