@@ -6,7 +6,7 @@ vectors become static ones.
 
 from __future__ import annotations
 
-from quadrants.ir.nodes import Block, Module, Op, Value
+from quadrants.ir.nodes import Block, Module, Op, Value, walk
 from quadrants.ir.threads import is_threads_loop, threads_loop_of
 from quadrants.ir.types import i64
 from quadrants.passes.clone import clone_ops
@@ -14,6 +14,7 @@ from quadrants.passes.context import PassContext
 from quadrants.passes.fold import number_of
 from quadrants.passes.nest import counters, highs, inits, lows
 from quadrants.passes.structure import count_ops, loop_jumps
+from quadrants.passes.unroll_rows import unroll_rows
 
 __all__ = ["run"]
 
@@ -25,6 +26,9 @@ _MOST_OPS = 96
 def run(module: Module, context: PassContext) -> None:
     """Unrolls in all functions, inner loops first; stage `kernel`. Loops that the user configured stay."""
     for function in context.functions(module):
+        for op in walk(function.body) if function.is_kernel else ():
+            if op.kind == "for" and is_threads_loop(op):
+                unroll_rows(op, context)
         _block(function.body, context, {})
 
 

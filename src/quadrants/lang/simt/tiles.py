@@ -70,8 +70,9 @@ def _load(
 ) -> Any:
     place = top + subgroup.invocation_id() % row.n
     if place < bottom:
-        for column in range(min(row.n, right - left)):
-            row[column] = array[before, place, between, left + column, behind]
+        for column in range(row.n):
+            if column < right - left:
+                row[column] = array[before, place, between, left + column, behind]
     return row
 
 
@@ -80,8 +81,9 @@ def _store(
 ) -> None:
     place = top + subgroup.invocation_id() % row.n
     if place < bottom:
-        for column in range(min(row.n, right - left)):
-            array[before, place, between, left + column, behind] = row[column]
+        for column in range(row.n):
+            if column < right - left:
+                array[before, place, between, left + column, behind] = row[column]
 
 
 def _element(array: Any, size: int, low: Any, high: Any, before: Any, behind: Any) -> Any:

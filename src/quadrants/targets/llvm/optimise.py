@@ -133,7 +133,7 @@ def _optimised(text: str, machine: Machine, level: int, verify: bool, target: An
 
 
 @contextmanager
-def _our_options() -> Iterator[None]:
+def _our_options(*more: str) -> Iterator[None]:
     """The LLVM options of ours, which are global to the process, in force only while we hold the lock.
 
     Loop strength reduction takes most of the time of code generation, and its code is no faster here: the emitter's
@@ -141,11 +141,13 @@ def _our_options() -> Iterator[None]:
     """
     llvm = binding()
     with _lock:
-        llvm.set_option("", "-disable-lsr=true")
+        for option in ("disable-lsr", *more):
+            llvm.set_option("", f"-{option}=true")
         try:
             yield
         finally:
-            llvm.set_option("", "-disable-lsr=false")
+            for option in ("disable-lsr", *more):
+                llvm.set_option("", f"-{option}=false")
 
 
 def _emitted(module: Any, target: Any) -> bytes:
@@ -216,8 +218,9 @@ def _threads_beside(texts: Sequence[str]) -> int:
     return max(min(long, knobs.hardware_threads()) - 1, 0)
 
 
-def assembly(text: str, machine: Machine, level: int, verify: bool = False) -> str:
-    """The assembly of an LLVM module's text."""
-    with _our_options():
+def assembly(text: str, machine: Machine, level: int, verify: bool = False, ordered_later: bool = False) -> str:
+    """The assembly of an LLVM module's text. `ordered_later`: for an assembler that orders instructions itself; none are moved
+    towards the branches that use them then, away from what shuffles gave them, whose registers would be kept until there."""
+    with _our_options(*["disable-machine-sink"] * ordered_later):
         target = target_machine(machine, _code_level(text, level))
         return target.emit_assembly(_optimised(text, machine, level, verify, target))

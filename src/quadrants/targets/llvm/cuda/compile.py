@@ -60,4 +60,4 @@ def compile_tasks(
     """Compiles tasks and the functions that they call to PTX."""
     machine = machine_of(sm)
     made = emit_tasks(module, tasks, record_of(sm), optimise.header(machine), WORDS)
-    return CompiledTasks(**vars(made), code=optimise.assembly(made.text, machine, level, verify))
+    return CompiledTasks(**vars(made), code=optimise.assembly(made.text, machine, level, verify, True))
