@@ -139,6 +139,7 @@ class Program:
         found.update(code.symbols)
         self._load(Library(), code.objects, found, {})
         self.entry, self.device = found[code.entry], DeviceRuns(self, code)
+        self.messages, self.prints = code.tasks.code.messages, code.tasks.code.prints
 
     def _load(
         self,

@@ -10,7 +10,7 @@ import pytest
 import quadrants as qd
 from quadrants.evidence.ptx.bindings import Bindings
 from quadrants.evidence.ptx.driver import PlayedDriver, played
-from quadrants.targets.llvm import device_launches
+from quadrants.targets.llvm import device_tasks
 from quadrants.targets.llvm.cuda import drivers
 from quadrants.targets.llvm.cuda.nvidia import NvidiaDriver
 
@@ -88,7 +88,7 @@ def test_prints_are_those_of_the_records_that_fit(
     qd.init(arch=qd.cuda, log_level="error")
     tell(3)
     assert capsys.readouterr().out == "number 0 0.0\nnumber 1 0.5\nnumber 2 1.0\n"
-    monkeypatch.setattr(device_launches, "_PRINT_BYTES", 100)
+    monkeypatch.setattr(device_tasks, "_PRINT_BYTES", 100)
     qd.init(arch=qd.cuda, log_level="error")
     tell(6)
     assert capsys.readouterr().out.splitlines() == [

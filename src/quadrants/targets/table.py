@@ -54,7 +54,8 @@ class Row(Record):
     host: the processors whose processes can run its code (None: all). Any other target may have `missing()`, which says why it cannot be
     used on this machine ('' where it can); driver: the full name of another module that has it, where the target's own is dear
     to import.
-    machine_code: whether `build` gives an Artifact, whose objects the disk cache keeps.
+    machine_code: whether `build` gives an Artifact, whose objects the disk cache keeps. keeps_tasks: whether it keeps the host's
+    code and the device's; such a target also offers `surroundings()`, what that depends on, and `restored(text, code)`.
     checked: how the target is shown to be right by the tests of this project: 'executed' on what it is for, 'emulated' by
     software in its place, 'simulated': executed in part, on other software that has no more than it has, 'assembled'
     without being run, or '' (not at all).
@@ -66,6 +67,7 @@ class Row(Record):
     member: str = ""
     host: Arch | None = None
     machine_code: bool = True
+    keeps_tasks: bool = False
     driver: str = ""
     checked: str = "executed"
 
@@ -98,6 +100,7 @@ TARGETS: dict[Arch, Row] = {
         "PTX for NVIDIA's GPUs, launched through `cuda-bindings` (`pip install 'quadrants[cuda]'`)",
         "the PTX is executed by an interpreter of ours: the run tests. No GPU has run it yet",
         machine_code=False,
+        keeps_tasks=True,
         driver="quadrants.targets.llvm.cuda.drivers",
         checked="emulated",
     ),

@@ -20,6 +20,7 @@ from quadrants.program import Program, is_loaded
 from quadrants.runtime import manifest as store
 from quadrants.targets import table
 from quadrants.warm_start.descriptions import Describer, Unstable
+from quadrants.warm_start.tasks import kept, restore
 
 __all__ = ["Lookup"]
 
@@ -29,7 +30,7 @@ FORMAT = 1
 class Lookup:
     """The disk cache's side of one compile: `find` before it, `keep` after it.
 
-    Nothing is found or kept for targets without machine code, with `offline_cache=False`, and with options that watch
+    Nothing is found or kept for targets without machine code of their host's part, with `offline_cache=False`, and with options that watch
     the compiler at work.
     """
 
@@ -45,8 +46,11 @@ class Lookup:
         self._reason = ""
         self._key = ""
         self._cache = store.disk()
-        if self._cache is None or not table.row(state.arch).machine_code or state.print_ir or state.stop_after:
+        self._state = state
+        row = table.row(state.arch)
+        if not (row.machine_code or row.keeps_tasks) or state.print_ir or state.stop_after:
             self._cache = None
+        if self._cache is None:
             return
         for name, argument in arguments:
             _collect_static(self._roots, (name,), argument)
@@ -90,13 +94,17 @@ class Lookup:
         program = decode(data["program"], found)
         if not captured_arrays_fit(program) or not program.fits(leaves):
             return None
+        tasks = data.get("tasks")
         objects = []
         for name, digest in data["objects"]:
-            content = b"" if is_loaded(name) else store.load_object(self._cache, digest)
+            content = b"" if tasks is None and is_loaded(name) else store.load_object(self._cache, digest)
             if content is None:
                 return None
             objects.append((name, content))
-        program.load(objects, data["entry"], data["externals"])
+        if tasks is None:
+            program.load(objects, data["entry"], data["externals"])
+        elif not restore(program, self._state.arch, tasks, objects, data["entry"], data["externals"]):
+            return None
         self._let_remember(program, data)
         return program
 
@@ -114,7 +122,9 @@ class Lookup:
 
         if self._cache is None:
             return
-        artifact, source = program.artifact, program.source
+        artifact, source, tasks = program.artifact, program.source, None
+        if program.device is not None:
+            artifact, tasks = kept(program.device.code)
         if self._key and artifact is not None and source is not None:
             try:
                 dependencies = Dependencies(source, self._roots)
@@ -126,6 +136,7 @@ class Lookup:
                     "objects": [(name, digest) for (name, _), digest in zip(artifact.objects, digests)],
                     "entry": artifact.entry,
                     "externals": list(artifact.externals),
+                    "tasks": tasks,
                 }
                 contents = dict(zip(digests, [content for _, content in artifact.objects]))
                 store.keep(self._cache, self._key, manifest, contents)
@@ -176,6 +187,7 @@ def _options(state: knobs.State) -> Any:
         str(state.default_int),
         str(state.default_float),
         _libraries(state),
+        table.find(state.arch).surroundings() if table.row(state.arch).keeps_tasks else "",  # type: ignore[attr-defined]
     )
 
 

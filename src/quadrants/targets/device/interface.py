@@ -11,7 +11,7 @@ from quadrants.ir.types import ArrayType
 from quadrants.records import Record
 from quadrants.targets.device.tasks import Task
 
-__all__ = ["Device", "DeviceArray", "HostCode", "Memory", "Room", "Runnable"]
+__all__ = ["Device", "DeviceArray", "HostCode", "HostText", "Memory", "Room", "Runnable"]
 
 
 class Memory(Protocol):
@@ -52,24 +52,35 @@ class Runnable(Protocol):
         ...
 
 
-class HostCode(Record):
-    """The host's part of a kernel as machine code for this process, which takes frames whose arrays lie on the device.
-
-    objects, entry, externals: as an Artifact has them; `symbols`: the addresses of what only this kernel's code calls.
-    speaks: whether its tasks print or check. An entry that gives something other than 0 has noted an error (failures.py).
-    """
+class HostText(Record):
+    """The host's part of a kernel as machine code for any process: objects, entry and externals as an Artifact has them."""
 
     objects: tuple[tuple[str, bytes], ...]
     entry: str
     externals: tuple[str, ...]
+
+
+class HostCode(HostText):
+    """The same for this process. It takes frames whose arrays lie on the device.
+
+    symbols: the addresses of what only this kernel's code calls.
+    speaks: whether its tasks print or check. An entry that gives something other than 0 has noted an error (failures.py).
+    """
+
     symbols: Mapping[str, int]
     device: Any
     tasks: LaunchableCode
     speaks: bool
 
 
-class LaunchableCode(Runnable, Protocol):
-    """Tasks that machine code launches."""
+class LaunchableCode(Protocol):
+    """Tasks that machine code launches; `code` is what of them can be kept (TaskCode)."""
+
+    code: Any
+
+    def finish(self) -> None:
+        """As `Runnable` has it."""
+        ...
 
     def get_ready(self) -> None:
         """To be called in front of the first launch."""

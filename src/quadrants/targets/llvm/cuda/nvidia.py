@@ -7,8 +7,10 @@ it yet. Everything goes to the context's default stream, so that launches and co
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import importlib.util
+import weakref
 from functools import lru_cache
 from typing import Any
 
@@ -111,7 +113,8 @@ class NvidiaDriver(StreamCalls):
         self.multiprocessors = attribute("MULTIPROCESSOR_COUNT")
         self._words = (ctypes.c_uint64 * 2)(int(self._context), 0)
         self._native: NativeLaunch | None = None
-        self.is_lost = False
+        self.is_lost = self._is_ending = False
+        atexit.register(_end, weakref.ref(self))
         self.device = device_of(self, self.sm)
 
     def native_launch(self) -> NativeLaunch:
@@ -170,7 +173,9 @@ class NvidiaDriver(StreamCalls):
         return bytes(data)
 
     def release(self, address: int) -> None:
-        """Finalisers call this: what went wrong before is told to whoever waits next."""
+        """Finalisers call this: what went wrong before is told to whoever waits next. A process that ends gives all back."""
+        if self._is_ending:
+            return
         self._cuda.cuCtxSetCurrent(self._context)
         self._cuda.cuMemFree(address)
 
@@ -199,6 +204,13 @@ class NvidiaDriver(StreamCalls):
         self._here()
         code, address, _ = self._cuda.cuModuleGetGlobal(module, name.encode())
         return int(address) if int(code) == 0 else None
+
+
+def _end(reference: weakref.ref[NvidiaDriver]) -> None:
+    """The process ends, and the driver may be gone when the last finalisers run."""
+    driver = reference()
+    if driver is not None:
+        driver._is_ending = True
 
 
 def open_driver() -> NvidiaDriver:

@@ -6,11 +6,13 @@ from quadrants import knobs
 from quadrants.ir.nodes import Module
 from quadrants.targets.capability import CapabilityRecord, Facts
 from quadrants.targets.device.host import HostProgram
+from quadrants.targets.device.interface import HostCode, HostText
 from quadrants.targets.llvm.cuda import compile, drivers
 from quadrants.targets.llvm.device_facts import facts_of
 from quadrants.targets.llvm.device_launches import LaunchDevice
+from quadrants.targets.llvm.device_tasks import TaskCode
 
-__all__ = ["build", "facts", "record", "shared_device"]
+__all__ = ["build", "facts", "record", "restored", "shared_device", "surroundings"]
 
 
 def record() -> CapabilityRecord:
@@ -26,6 +28,17 @@ def facts() -> Facts:
 def shared_device() -> LaunchDevice:
     """The device, whose memory other packages may share."""
     return drivers.current().device
+
+
+def surroundings() -> str:
+    """What code that was kept depends on: the GPU's kind, and how many multiprocessors launches are for."""
+    driver = drivers.current()
+    return f"{record().version}/{driver.multiprocessors}"
+
+
+def restored(text: HostText, code: TaskCode) -> HostCode | None:
+    """A kernel as it was kept, for the process's GPU."""
+    return drivers.current().device.restored(text, code)
 
 
 def build(module: Module, options: knobs.Options) -> HostProgram:

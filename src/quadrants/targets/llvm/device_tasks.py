@@ -1,0 +1,136 @@
+"""A kernel's tasks in a driver's hands: loaded when first launched, and what their checks and prints leave behind."""
+
+from __future__ import annotations
+
+import struct
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from quadrants.ir.types import ArrayType, ScalarType
+from quadrants.records import Record
+from quadrants.targets.artifact import Message, PrintFormat, decode_prints
+from quadrants.targets.device.failures import failed
+from quadrants.targets.device.interface import DeviceArray
+from quadrants.targets.device.tasks import Task
+from quadrants.targets.frame import Frame, memory_bytes
+from quadrants.targets.llvm.device_host import Plan
+from quadrants.targets.llvm.device_state import STATE, State
+
+if TYPE_CHECKING:
+    from quadrants.targets.llvm.device_launches import LaunchDevice
+    from quadrants.targets.llvm.emit_device import CompiledTasks
+
+__all__ = ["LaunchedTasks", "TaskCode", "Tasks"]
+
+_PRINT_BYTES = 1 << 20
+
+
+class TaskCode(Record):
+    """What a driver loads, and what its kernels' names and the ids of their messages and prints are; `arrays`: how many
+    temporary arrays the host's part makes."""
+
+    code: Any
+    symbols: tuple[str, ...]
+    messages: dict[int, Message]
+    prints: dict[int, PrintFormat]
+    arrays: int
+
+
+class Tasks:
+    """A kernel's tasks, assembled when first launched."""
+
+    def __init__(self, device: LaunchDevice, code: TaskCode) -> None:
+        self.code = code
+        self.plan = Plan(code.arrays, len(code.symbols))
+        device.services.plans[self.plan.address] = self.plan
+        self._device = device
+        self._driver = device.driver
+        self._kernels: list[Any] = []
+        self._state: State | None = None
+
+    def get_ready(self) -> None:
+        """Loads the kernels, unless that is done."""
+        if self._kernels or not self.code.symbols:
+            return
+        loaded = self._driver.load(self.code.code)
+        kernels = [loaded.kernel(symbol) for symbol in self.code.symbols]
+        variable = loaded.variable(STATE)
+        if variable is not None and (self.code.messages or self.code.prints):
+            room = _PRINT_BYTES if self.code.prints else 0
+            self._state = State(self._driver.allocate, room)
+            self._driver.write(variable, struct.pack("<Q", self._state.address))
+        if self.code.messages:
+            self._device.speaking.add(self)
+        self._kernels = kernels
+        if self._driver.native_launch() is not None:
+            self.plan.fill(list(map(int, kernels)))
+
+    def check(self) -> None:
+        """The error of a check that failed; waits for everything launched before."""
+        if self._state is None or not self.plan.launched:
+            return
+        self.plan.launched = False
+        if failure := self._state.take_failure():
+            number, words = failure
+            raise failed(self.code.messages[number], words)
+
+    def finish(self) -> None:
+        if self._state is None:
+            return
+        self._driver.synchronise(self._driver.stream)
+        try:
+            if self.code.messages:
+                self.check()
+        finally:
+            self._print()
+
+    def _print(self) -> None:
+        if self._state is None or not self.code.prints:
+            return
+        records, lost = self._state.take_prints()
+        text = "".join(decode_prints(records, self.code.prints))
+        if lost:
+            room = self._state.room
+            text += f"[Quadrants] {lost} bytes of what a kernel printed are lost: there is room for {room}\n"
+        sys.stdout.write(text)
+
+
+class LaunchedTasks(Tasks):
+    """Tasks that Python can launch, too."""
+
+    def __init__(self, device: LaunchDevice, compiled: CompiledTasks, tasks: Sequence[Task], arrays: int) -> None:
+        super().__init__(device, TaskCode(compiled.code, compiled.symbols, compiled.messages, compiled.prints, arrays))
+        self.compiled = compiled
+        self.frames = compiled.frames
+        self._ranks = [task.loop.attribute("rank") for task in tasks]
+        self._shapes = [device.shape(task.loop) for task in tasks]
+
+    def launch(self, number: int, values: Sequence[Any]) -> None:
+        self.get_ready()
+        rank = self._ranks[number]
+        count = 1
+        for low, high in zip(values[:rank], values[rank : 2 * rank]):
+            count *= max(int(high) - int(low), 0)
+        if count == 0:
+            return
+        blocks, threads = self._shapes[number].of(count)
+        self.plan.launched = True
+        self._driver.launch(self._kernels[number], blocks, threads, _filled(self.frames[number], values))
+
+
+def _filled(frame: Frame, values: Sequence[Any]) -> bytes:
+    """The frame of a launch."""
+    made = bytearray(max(frame.size, 8))
+    for value, type_, offset in zip(values, frame.parameter_types, frame.parameters):
+        if type(type_) is ArrayType:
+            assert type(value) is DeviceArray
+            words = (value.memory.address + value.offset, *value.shape, *value.strides)
+            struct.pack_into(f"<Q{len(words) - 1}q", made, offset, *words)
+        else:
+            assert type(type_) is ScalarType
+            data = memory_bytes(type_, np.asarray(value))
+            made[offset : offset + len(data)] = data
+    return bytes(made)
