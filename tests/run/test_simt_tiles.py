@@ -269,6 +269,25 @@ def test_what_tiles_refuse(executor: TargetExecutor) -> None:
         for i in range(16):
             Tile16.zeros().cholesky_(0.1)  # here
 
+    def element(a):
+        for i in range(16):
+            t = Tile16.zeros()
+            a[i, 0] = t[0, 0]  # here
+
+    def length(a):
+        for i in range(16):
+            t = Tile16.zeros()
+            a[i, 0] = len(t)  # here
+
+    def shown(a):
+        for i in range(16):
+            t = Tile16.zeros()
+            print(t)  # here
+
+    def product(a):
+        for i in range(16):
+            a[i, 0] = qd.outer(a[:, 0], 1.0) + 1.0  # here
+
     def number(a):
         for i in range(16):
             a[i, 0] = Tile16.zeros()  # here
@@ -282,6 +301,9 @@ def test_what_tiles_refuse(executor: TargetExecutor) -> None:
     refused(value, QuadrantsSyntaxError, "whole arrays are not sliced in a kernel, but for tiles")
     refused(backwards, QuadrantsSyntaxError, "bounds that count from the start")
     refused(nameless, QuadrantsSyntaxError, "has a name")
+    for body in (element, length, shown):
+        refused(body, QuadrantsSyntaxError, "threads hold the elements of a tile: assign it to a part of an array")
+    refused(product, QuadrantsSyntaxError, "an outer product, which tiles add or subtract, is not a number")
     refused(number, QuadrantsCompilationError, "two slices, rows and columns")
     with pytest.raises(QuadrantsSyntaxError, match="works in the loops of kernels only"):
         Tile16.zeros()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from quadrants.frontend import numbers, protocol
-from quadrants.frontend.values import Array, Binding, Iteration, Run, Sequence, Static, is_number
+from quadrants.frontend.values import Array, Binding, Iteration, Run, Sequence, Static, is_number, is_tile
 from quadrants.ir.nodes import Value
 from quadrants.ir.types import ScalarType, i64, matrix_type, shape_of, u1
 
@@ -43,7 +43,7 @@ class Domain:
 
 def static_items(walker: Walker, iterated: Binding, node: ast.AST) -> list[Binding] | None:
     """The items of a loop known at compile time (tuples, lists, `qd.static`), None for a run-time loop."""
-    if type(iterated) is Sequence:
+    if type(iterated) is Sequence and not is_tile(iterated):
         return iterated.items
     if (
         type(iterated) is Static

@@ -21,6 +21,7 @@ from quadrants.frontend.values import (
     Slot,
     Static,
     is_number,
+    is_tile,
 )
 from quadrants.ir.nodes import Value
 from quadrants.ir.types import matrix_type, scalar_of, shape_of
@@ -185,7 +186,7 @@ def element(walker: Walker, base: Binding, indices: list[Binding], node: ast.AST
             base = walker.compilation.array_of(walker, base.value, node)
         elif protocol.matrix_constant(base.value) is None:
             return _static_element(walker, base, indices, node)
-    if type(base) is Sequence:
+    if type(base) is Sequence and not is_tile(base):
         return _sequence_element(walker, base, indices, node)
     if type(base) is Array:
         return partial(walker, base, indices, node)

@@ -13,7 +13,7 @@ from quadrants.frontend.calls import Arguments
 from quadrants.frontend.intrinsic_table import intrinsic
 from quadrants.frontend.intrinsics_loops import as_static
 from quadrants.frontend.printing import emit_print
-from quadrants.frontend.values import Array, Binding, Iteration, Run, Sequence, Slot, Static
+from quadrants.frontend.values import Array, Binding, Iteration, Run, Sequence, Slot, Static, is_tile
 from quadrants.ir.types import shape_of
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ __all__ = ["axis_size"]
 @intrinsic(python=(builtins.len,))
 def _len(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
     (operand,) = arguments.take(walker, node, ("x",))
-    if type(operand) is Sequence:
+    if type(operand) is Sequence and not is_tile(operand):
         return Static(len(operand.items))
     if type(operand) is Static and protocol.is_array(operand.value):
         operand = walker.compilation.array_of(walker, operand.value, node)

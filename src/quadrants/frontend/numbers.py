@@ -16,6 +16,7 @@ from quadrants.frontend.values import (
     Broken,
     Formatted,
     Iteration,
+    Outer,
     Part,
     Run,
     Sequence,
@@ -118,6 +119,8 @@ def _value_hint(binding: Binding) -> str:
         return "give it a number; a function that is used as a value must return one on every path"
     if type(binding) is Static and isinstance(binding.value, dict):
         return "a dictionary is read at compile time: it cannot change, and its keys are constants"
+    if is_tile(binding):
+        return "threads hold the elements of a tile: assign it to a part of an array, `a[0:16, 0:16] = t`, and read them there"
     if type(binding) is Part:
         return "whole arrays are not sliced in a kernel, but for tiles: loop over the indices, or slice before the call"
     return ""
@@ -326,7 +329,9 @@ def describe(binding: Binding) -> str:
     if type(binding) is Part:
         return f"a part of an array of {binding.array.type.scalar}"
     if is_tile(binding):
-        return f"a tile of {describe(binding.items[1])}s"
+        return f"a tile (of each thread {describe(binding.items[1])})"
+    if type(binding) is Outer:
+        return "an outer product, which tiles add or subtract,"
     if type(binding) is Sequence:
         return f"a {'list' if binding.is_list else 'tuple'} of {len(binding.items)}"
     if type(binding) is Iteration:

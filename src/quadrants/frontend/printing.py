@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from quadrants.frontend import numbers
 from quadrants.frontend.calls import Arguments
 from quadrants.frontend.dispatch import evaluate
-from quadrants.frontend.values import Binding, Formatted, Sequence, Static
+from quadrants.frontend.values import Binding, Formatted, Sequence, Static, is_tile
 from quadrants.ir.formatting import in_message
 from quadrants.ir.nodes import Value
 from quadrants.ir.types import shape_of
@@ -72,7 +72,7 @@ def _add(walker: Walker, text: _Text, binding: Binding, spec: str, node: ast.AST
     elif type(binding) is Static:
         walker.compilation.evaluated(binding.value)
         text.text(format(binding.value, spec))
-    elif type(binding) is Sequence:
+    elif type(binding) is Sequence and not is_tile(binding):
         text.text("[" if binding.is_list else "(")
         for position, item in enumerate(binding.items):
             text.text(", " if position else "")

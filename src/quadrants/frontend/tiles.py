@@ -21,6 +21,7 @@ from quadrants.frontend.values import (
     Binding,
     BoundMethod,
     Broken,
+    Outer,
     Part,
     Run,
     Sequence,
@@ -32,16 +33,7 @@ from quadrants.ir.types import MatrixType, matrix_type, shape_of
 if TYPE_CHECKING:
     from quadrants.frontend.walker import Walker
 
-__all__ = ["Outer", "assign_tile", "method_of_tile", "part_in", "update_tile"]
-
-
-class Outer(Binding):
-    """`qd.outer(a, b)`: the product of a column and a row, for tiles to add or subtract."""
-
-    __slots__ = ("factors",)
-
-    def __init__(self, factors: list[Binding]) -> None:
-        self.factors = factors
+__all__ = ["assign_tile", "method_of_tile", "part_in", "update_tile"]
 
 
 def _tile(size: int, row: Binding) -> Sequence:

@@ -19,6 +19,7 @@ __all__ = [
     "Formatted",
     "Iteration",
     "Nature",
+    "Outer",
     "Part",
     "Run",
     "Sequence",
@@ -162,6 +163,15 @@ class Part(Binding):
     def ranges(self) -> int:
         """How many of the axes are left."""
         return sum(len(axis) == 2 for axis in self.axes)
+
+
+class Outer(Binding):
+    """`qd.outer(a, b)`: the product of a column and a row, for tiles to add or subtract."""
+
+    __slots__ = ("factors",)
+
+    def __init__(self, factors: list[Binding]) -> None:
+        self.factors = factors
 
 
 class Sequence(Binding):
