@@ -564,7 +564,14 @@ for _name, _fn in (
     _row(f"reduce_{_name}", rules.reduce, 1, f"all elements of a combined by `{_name}`, in order", evaluate=_fn, cost=3)
 
 # Memory.  An array operand takes up to rank indices; fewer leave the static axes: the value is then a matrix.
-_row("load", rules.load, -1, "the element of an array at the indices", effects="reads", cost=4)
+_row(
+    "load",
+    rules.load,
+    -1,
+    "the element of an array at the indices (at an address that is a multiple of `aligned` bytes, if given)",
+    effects="reads",
+    cost=4,
+)
 _row(
     "store",
     rules.store,

@@ -36,6 +36,7 @@ __all__ = [
     "MEETINGS",
     "MOST_THREADS",
     "ORDERING",
+    "SHARED_ALIGNMENT",
     "TEAM_OPS",
     "block_size",
     "has_meetings",
@@ -54,6 +55,9 @@ MEETINGS = frozenset({"barrier", "shuffle", "ballot", "team_reduce", "team_scan"
 TEAM_OPS = MEETINGS | {"shared", "thread_index", "fence"}
 ORDERING = MEETINGS | {"fence"}
 """What may put the memory accesses of threads in order: no access moves from one side of it to the other."""
+
+SHARED_ALIGNMENT = 16
+"""The bytes that the address of memory which a block shares is a multiple of."""
 
 COMBINERS = {
     "add": "add",

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 
 from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Value
+from quadrants.ir.threads import SHARED_ALIGNMENT
 from quadrants.ir.types import matrix_type
 from quadrants.passes.contraction_code import ContractionCode, rounded_up, sum_of, times
 from quadrants.passes.contractions import Contraction, Range
@@ -152,8 +153,12 @@ class StageWriter(ContractionCode):
         return [builder.add(total, builder.mul(*pair), reassociate=True) for total, pair in zip(totals, products)]
 
     def _own(self, builder: Builder, side: Side, line: Value) -> list[Value]:
-        """A thread's part of a line of shared memory."""
-        return [builder.load(side.memory, line, side.part.at(builder, number)) for number in range(side.part.own)]
+        """A thread's part of a line of shared memory, run by run."""
+        size = min(_RUN * self.contraction.scalar.bytes, SHARED_ALIGNMENT)
+        return [
+            builder.load(side.memory, line, side.part.at(builder, number), aligned=0 if number % _RUN else size)
+            for number in range(side.part.own)
+        ]
 
     def _tiles(self, builder: Builder, part: Range, width: int) -> Value:
         return rounded_up(builder, builder.sub(part.high, part.low), builder.index(width))

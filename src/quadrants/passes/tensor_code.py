@@ -131,6 +131,7 @@ class TensorWriter(StageWriter):
                 side.memory,
                 sum_of(builder, start, builder.index(_ROWS * down + b)),
                 sum_of(builder, base, times(builder, self.place, c), builder.index(d)),
+                aligned=_pair(c, d),
             )
             for _, b, c, d in LEFT[self.depth]
         ]
@@ -139,9 +140,19 @@ class TensorWriter(StageWriter):
         """What a thread holds of the columns of one."""
         column = sum_of(builder, side.part.origin, self.group, builder.index(_COLUMNS * along))
         return [
-            builder.load(side.memory, column, sum_of(builder, base, times(builder, self.place, a), builder.index(b)))
+            builder.load(
+                side.memory,
+                column,
+                sum_of(builder, base, times(builder, self.place, a), builder.index(b)),
+                aligned=_pair(a, b),
+            )
             for a, b in RIGHT[self.depth]
         ]
+
+
+def _pair(step: int, offset: int) -> int:
+    """The alignment of the first of two neighbours of 16 bits; 0 of all others."""
+    return 4 if step == 2 and offset % 2 == 0 else 0
 
 
 def _rounded(builder: Builder, value: Value) -> Value:

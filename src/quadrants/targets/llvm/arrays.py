@@ -144,11 +144,14 @@ class ArrayAccess:
                 address = writer.assign(f"getelementptr inbounds {memory}, ptr {address}, i64 {offset}")
         return address
 
-    def load(self, indices: list[str]) -> str:
-        """Reads an element; gives the value's name."""
+    def load(self, indices: list[str], aligned: int = 0) -> str:
+        """Reads an element; gives the value's name. `aligned`: the bytes that its address is a multiple of, if more than its
+        own."""
         access, count = self.reach(indices)
         address = access.address(indices[:count])
-        text = f"load {memory_type(self.type.scalar)}, ptr {address}{access.annotations}"
+        size = self.type.scalar.bytes
+        annotations = access.annotations.replace(f", align {size}", f", align {max(aligned, size)}", 1)
+        text = f"load {memory_type(self.type.scalar)}, ptr {address}{annotations}"
         return from_memory(self._writer, self.type.scalar, self._writer.assign(text))
 
     def store(self, value: str, indices: list[str]) -> None:

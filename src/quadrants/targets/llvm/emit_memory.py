@@ -37,7 +37,8 @@ def _refuse_wrap(op: Op) -> None:
 def _load(writer: Writer, op: Op) -> None:
     _refuse_wrap(op)
     array, *indices = op.operands
-    writer.names[op.results[0]] = writer.array(array).load(_indices(writer, tuple(indices)))
+    names = _indices(writer, tuple(indices))
+    writer.names[op.results[0]] = writer.array(array).load(names, op.attribute("aligned", 0))
 
 
 def _store(writer: Writer, op: Op) -> None:

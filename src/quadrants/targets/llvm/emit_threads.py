@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from quadrants.errors import QuadrantsInternalError
 from quadrants.ir.nodes import Op
-from quadrants.ir.threads import block_size, is_threads_loop, threads_loop_of
+from quadrants.ir.threads import SHARED_ALIGNMENT, block_size, is_threads_loop, threads_loop_of
 from quadrants.ir.types import ArrayType
 from quadrants.passes.fold import number_of
 from quadrants.records import Record
@@ -27,8 +27,6 @@ SYMBOLS = ("qd_place", "qd_block", "qd_blocks", "qd_barrier", "qd_shuffle", "qd_
 number and how many were launched; `void @qd_barrier()`, where all threads of a block that have not ended wait for one another, and
 see what they wrote; `i32 @qd_shuffle(i64 members, i32 value, i32 lane)`: the value of the subgroup's thread `lane`, one of the
 `members`, who all are there; `i64 @qd_ballot(i64 members, i1 vote)`, the bits of those for whom the vote holds."""
-
-_ALIGNMENT = 16
 
 
 class BlockOfThreads(Record):
@@ -108,7 +106,7 @@ def _shared(writer: Writer, op: Op) -> None:
         count *= size
     name = f"qd.shared.{len(unit.constants)}"
     memory = f"[{count} x {memory_type(type_.scalar)}]"
-    alignment = max(_ALIGNMENT, type_.scalar.bytes)
+    alignment = max(SHARED_ALIGNMENT, type_.scalar.bytes)
     unit.constants.append(f"@{name} = internal unnamed_addr addrspace(3) global {memory} undef, align {alignment}")
     pointer = f"addrspacecast (ptr addrspace(3) @{name} to ptr)"
     writer.arrays[value] = ArrayAccess(writer, type_, pointer, writer.alias_scope())
