@@ -106,6 +106,23 @@ def test_floats(code: str, meaning: Any) -> None:
         np.testing.assert_array_equal(out, meaning(a, b))
 
 
+@pytest.mark.parametrize("kind", ["f16", "bf16"])
+def test_sums_of_narrow_and_wide_floats(kind: str) -> None:
+    """sm_100 and later add numbers of 16 bits, and their products, to f32."""
+    narrow = np.array([1.5, -2.25, 0.5, 3.0], np.float32)
+    held = narrow.astype(np.float16).view(np.uint16) if kind == "f16" else (narrow.view(np.uint32) >> 16)
+    a = held.astype(np.uint64)
+    code = f"""ld.b16 %rs1, [%a0];
+	mov.b32 %r1, 0f3FC00000;
+	fma.rn.f32.{kind} %r2, %rs1, %rs1, %r1;
+	st.b32 [%a1], %r2;
+	sub.f32.{kind} %r3, %rs1, %r1;
+	st.b32 [%a1+4], %r3;"""
+    _, out = run(kernel(code), len(a), a, np.zeros(len(a)))
+    found = out.view(np.float32).reshape(-1, 2)
+    assert (found[:, 0] == narrow * narrow + 1.5).all() and (found[:, 1] == narrow - 1.5).all()
+
+
 def test_a_product_and_a_sum_are_rounded_once() -> None:
     a, b = np.array([1.0 + 2**-30, 3.0]), np.array([1.0 - 2**-30, 1e300])
     text = kernel(

@@ -81,7 +81,37 @@ def _integer_or_float(integer: str, floating: str, *words: str) -> Callable[[_Bl
     return write
 
 
+def _is_mixed(op: Instruction) -> bool:
+    """Whether the first operands are of 16 bits, and what is added to them and comes out of f32."""
+    return op.words[-2:-1] == ["f32"] and op.words[-1] in ("f16", "bf16")
+
+
+def _widened(writer: _BlockWriter, operand: str, type_: str) -> str:
+    """An operand of 16 bits as f32."""
+    if type_ == "f16":
+        return f"{writer.value(operand, 'f16')}.astype(Tf32)"
+    return f"({writer.value(operand, 'b16')}.astype(Tu32) << np.uint32(16)).view(Tf32)"
+
+
+def _sum(form: str) -> Callable[[_BlockWriter, Instruction], None]:
+    plain = _pattern(form, "rn")
+
+    def write(writer: _BlockWriter, op: Instruction) -> None:
+        if not _is_mixed(op):
+            plain(writer, op)
+            return
+        a, c = _widened(writer, op.operands[1], op.words[-1]), writer.value(op.operands[2], "f32")
+        writer.define(op.operands[0], form.format(a, c), "f32", op.operands[1:])
+
+    return write
+
+
 def _fma(writer: _BlockWriter, op: Instruction) -> None:
+    if _is_mixed(op):
+        a, b = (_widened(writer, operand, op.words[-1]) for operand in op.operands[1:3])
+        code = f"fused(n, {a}, {b}, {writer.value(op.operands[3], 'f32')})"
+        writer.define(op.operands[0], code, "f32", op.operands[1:])
+        return
     _known(writer, op, "rn")
     if _type(op) == "f16":
         raise writer.error(op.opcode)
@@ -339,8 +369,8 @@ def _multiply(writer: _BlockWriter, op: Instruction) -> None:
 
 
 HANDLERS: dict[str, Callable[[_BlockWriter, Instruction], None]] = {
-    "add": _pattern("{0} + {1}", "rn"),
-    "sub": _pattern("{0} - {1}", "rn"),
+    "add": _sum("{0} + {1}"),
+    "sub": _sum("{0} - {1}"),
     "mul": _product,
     "mad": _product,
     "div": _integer_or_float("divide(*np.broadcast_arrays({0}, {1}))", "{0} / {1}", "rn"),

@@ -83,7 +83,8 @@ class Loaded:
 
 class Machine:
     """A GPU's multiprocessors. `steps` counts the blocks of code that ran, `threads` the threads of all launches, `loads` the
-    elements that threads loaded, by the space of memory."""
+    elements that threads loaded, by the space of memory; `sectors`, if `counts_sectors`, the pieces of 32 bytes that warps' loads from
+    global memory reach, one by one: threads side by side that run together are taken for a warp."""
 
     def __init__(self, memory: Memory | None = None) -> None:
         self.memory = memory or Memory()
@@ -92,6 +93,8 @@ class Machine:
         self.steps = 0
         self.threads = 0
         self.loads: Counter[str] = Counter()
+        self.counts_sectors = False
+        self.sectors = 0
         self._typed: dict[Any, np.ndarray[Any, Any]] = {}
 
     # Launches.
@@ -193,6 +196,13 @@ class Machine:
         """The law of accesses to several elements."""
         if (addresses & np.uint64(size - 1)).any():
             raise MemoryFault(f"an access of {size} bytes that is not aligned")
+
+    def count_sectors(self, addresses: np.ndarray[Any, Any], size: int) -> None:
+        """A load of `size` bytes by each thread."""
+        for first in range(0, len(addresses), 32):
+            warp = addresses[first : first + 32]
+            ends = np.concatenate([warp, warp + np.uint64(size - 1)]) >> np.uint64(5)
+            self.sectors += len(np.unique(ends))
 
     def trap(self) -> None:
         raise Trap("the code stopped itself")

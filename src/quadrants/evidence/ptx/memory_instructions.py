@@ -45,8 +45,11 @@ def load(writer: _BlockWriter, op: Instruction) -> None:
             writer.define(part, f"take({code}, {offset + k * width}, {width}).view(T{bits})", bits, ["%tid.x"])
         return
     space = next((word for word in op.words if word in _SPACES), "generic")
+    places = _places(writer, op.operands[1], len(parts), width)
     writer.lines.append(f"M.loads[{space!r}] += {len(parts)} * n")
-    for part, at in zip(parts, _places(writer, op.operands[1], len(parts), width)):
+    if space == "global":
+        writer.lines.append(f"if M.counts_sectors: M.count_sectors(a, {len(parts) * width})")
+    for part, at in zip(parts, places):
         writer.define(part, f"M.load({at}, {width}).view(T{bits})", bits, ["%tid.x"])
 
 

@@ -1,0 +1,195 @@
+"""What blocks and teams of threads save on CUDA, by counters of the interpreter of PTX, and what they take of a GPU."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import quadrants as qd
+from quadrants.evidence.ptx.assemble import Usage, assemble, assembler, unexplained_spills
+from quadrants.evidence.ptx.driver import played
+from quadrants.records import Record
+
+pytestmark = pytest.mark.slow
+
+
+def total(x):
+    s = x.dtype(0)
+    for i in range(x.shape[0]):
+        s += x[i]
+    return s
+
+
+def product(a, b, c):
+    for i, j in qd.ndrange(c.shape[0], c.shape[1]):
+        s = qd.f32(0)
+        for k in range(a.shape[1]):
+            s += qd.cast(a[i, k], qd.f32) * qd.cast(b[k, j], qd.f32)
+        c[i, j] = s
+
+
+def rounded_product(a, b, c):
+    qd.loop_config(tensor_cores="tf32")
+    for i, j in qd.ndrange(c.shape[0], c.shape[1]):
+        s = qd.f32(0)
+        for k in range(a.shape[1]):
+            s += a[i, k] * b[k, j]
+        c[i, j] = s
+
+
+def wide_product(a, b, c):
+    for i, j in qd.ndrange(c.shape[0], c.shape[1]):
+        s = a.dtype(0)
+        for k in range(a.shape[1]):
+            s += a[i, k] * b[k, j]
+        c[i, j] = s
+
+
+def rows(a, x, y):
+    for i in range(a.shape[0]):
+        s = a.dtype(0)
+        for j in range(a.shape[1]):
+            s += a[i, j] * x[j]
+        y[i] = s
+
+
+def smooth(x, y):
+    for i, j in qd.ndrange((1, x.shape[0] - 1), (1, x.shape[1] - 1)):
+        s = x.dtype(0)
+        for a, b in qd.static(qd.ndrange((-1, 2), (-1, 2))):
+            s += x[i + a, j + b]
+        y[i, j] = s
+
+
+def histogram(x, counts):
+    for i in range(len(x)):
+        counts[x[i]] += 1
+
+
+class Run(Record):
+    """What a launch of a kernel did and what it is made of."""
+
+    loads: dict[str, int]
+    sectors: int
+    texts: list[str]
+
+    @property
+    def kernels(self) -> int:
+        """Launches of the kernels that ran, where each is launched once."""
+        return sum(text.count(".visible .entry") for text in self.texts)
+
+    def count(self, pattern: str) -> int:
+        return sum(len(re.findall(rf"^\s*(?:@!?%p\d+ )?{pattern}", text, re.MULTILINE)) for text in self.texts)
+
+
+def run(function: Callable[..., Any], *arguments: Any, sm: int = 80, **options: Any) -> Run:
+    with played(sm) as driver:
+        qd.init(arch=qd.cuda, default_ip=qd.i64, default_fp=qd.f64, **options)
+        driver.machine.counts_sectors = True
+        qd.kernel(function)(*arguments)
+        driver.synchronise()
+        qd.reset()
+    return Run(dict(driver.machine.loads), driver.machine.sectors, list(driver.texts))
+
+
+def whole(*shape: int, dtype: Any = np.float32) -> np.ndarray:
+    return np.random.default_rng(1).integers(0, 5, shape).astype(dtype)
+
+
+def test_sums_load_each_element_once_and_take_two_launches() -> None:
+    x = whole(40_000)
+    found = run(total, x)
+    assert 40_000 <= found.loads["global"] < 40_000 + 600
+    assert found.kernels == 2 and found.count("shfl.sync") >= 8 and found.count("bar.sync") >= 2
+    assert found.sectors < 40_000 / 8 + 600  # a warp's loads are of 128 bytes in a row
+
+
+def test_products_load_each_element_once_a_block() -> None:
+    a, b = whole(128, 64), whole(64, 128)
+    c, plain = np.zeros((128, 128), np.float32), np.zeros((128, 128), np.float32)
+    found = run(wide_product, a, b, c)
+    before = run(wide_product, a, b, plain, disable_passes=("stage_tiles",))
+    assert (c == a @ b).all() and (c == plain).all()
+    assert before.loads["global"] >= 2 * 128 * 128 * 64 * 0.99
+    assert found.loads["global"] <= 2 * 128 * (64 + 8) + 600  # the stretch behind the last is on its way, too
+    assert found.count("ld.shared.v4.b32") >= 4
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_tensor_cores_multiply(dtype: type) -> None:
+    a, b, c = whole(64, 70, dtype=dtype), whole(70, 64, dtype=dtype), np.zeros((64, 64), np.float32)
+    function = product if dtype is np.float16 else rounded_product
+    found = run(function, a, b, c)
+    assert (c == a.astype(np.float32) @ b.astype(np.float32)).all()
+    assert found.count("mma.sync") >= 16
+    assert run(function, a, b, c, sm=75).count("mma.sync") == 0
+
+
+def test_products_of_tensor_cores_are_off_by_the_roundings_that_their_law_says() -> None:
+    generator = np.random.default_rng(5)
+    a, b = generator.standard_normal((64, 80), np.float32), generator.standard_normal((80, 64), np.float32)
+    exact, bound = a.astype(np.float64) @ b, np.abs(a).astype(np.float64) @ np.abs(b)
+    c = np.zeros((64, 64), np.float32)
+    run(rounded_product, a, b, c)
+    assert (np.abs(c - exact) <= bound * (2**-10 + 81 * 2**-23)).all()
+    assert np.abs(c - exact).max() > 2**-20  # factors are rounded
+    narrow = a.astype(np.float16), b.astype(np.float16)
+    run(product, *narrow, c)
+    exact = narrow[0].astype(np.float64) @ narrow[1]
+    assert (np.abs(c - exact) <= bound * 1.01 * 81 * 2**-23).all()
+
+
+def test_teams_read_rows_along_their_elements() -> None:
+    a, x, y = whole(256, 64), whole(64), np.zeros(256, np.float32)
+    found, before = run(rows, a, x, y), run(rows, a, x, y, disable_passes=("share_rows",))
+    assert (y == a @ x).all()
+    assert found.sectors * 4 <= before.sectors
+    assert found.loads["global"] <= before.loads["global"] + 600
+
+
+def test_stencils_load_a_box_once() -> None:
+    x, y = whole(66, 66), np.zeros((66, 66), np.float32)
+    found, before = run(smooth, x, y), run(smooth, x, y, disable_passes=("stage_boxes",))
+    assert before.loads["global"] >= 9 * 64 * 64
+    assert found.loads["global"] <= 64 * 64 * 10 * 34 / 256 + 600
+
+
+def test_histograms_meet_in_shared_memory() -> None:
+    x, counts = np.random.default_rng(2).integers(0, 16, 4000), np.zeros(16, np.int32)
+    found = run(histogram, x, counts)
+    assert (counts == np.bincount(x, minlength=16)).all()
+    assert found.count(r"(?:atom|red)\.\S*shared\S*add") >= 1
+
+
+# What they take: registers and shared bytes at most, by function; nothing is kept in memory for want of registers.
+NARROW = (whole(64, 70, dtype=np.float16), whole(70, 64, dtype=np.float16), np.zeros((64, 64), np.float32))
+SQUARE = (whole(64, 70), whole(70, 64), np.zeros((64, 64), np.float32))
+DOUBLE = tuple(part.astype(np.float64) for part in SQUARE)
+BUDGET: dict[str, tuple[Callable[..., Any], tuple[Any, ...], int, int]] = {
+    "sum": (total, (whole(1000),), 64, 64),
+    "product f32": (wide_product, SQUARE, 200, 8448),
+    "product f64": (wide_product, DOUBLE, 168, 8704),
+    "product f16": (product, NARROW, 255, 12288),
+    "product tf32": (rounded_product, SQUARE, 255, 24576),
+    "rows": (rows, (whole(64, 64), whole(64), np.zeros(64, np.float32)), 56, 0),
+    "stencil": (smooth, (whole(66, 66), np.zeros((66, 66), np.float32)), 40, 1360),
+    "histogram": (histogram, (np.zeros(4000, np.int64), np.zeros(16, np.int32)), 40, 16384),
+}
+
+
+@pytest.mark.skipif(assembler() is None, reason="there is no ptxas here: pip install nvidia-cuda-nvcc")
+@pytest.mark.parametrize("sm", [80, 90, 120])
+@pytest.mark.parametrize("name", BUDGET)
+def test_registers_and_shared_memory(name: str, sm: int) -> None:
+    function, arguments, registers, shared = BUDGET[name]
+    found: list[Usage] = []
+    for text in run(function, *arguments, sm=sm).texts:
+        needs = assemble(text, sm)
+        assert not unexplained_spills(text, needs)
+        found += needs
+    assert max(usage.registers for usage in found) <= registers
+    assert max(usage.shared for usage in found) == shared
