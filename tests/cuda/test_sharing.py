@@ -223,7 +223,7 @@ def test_what_cannot_be_reached_is_refused(driver: PlayedDriver) -> None:
     odd = CudaArray(driver, np.ones(4, np.complex64))
     with pytest.raises(QuadrantsRuntimeTypeError, match="elements of a type that kernels do not have"):
         kernel(odd, 1.0)
-    qd.init(arch=qd.x64, log_level="error")
+    qd.init(arch=qd.cpu, log_level="error")
     with pytest.raises(QuadrantsRuntimeTypeError, match=r"cannot be used by x64 kernels: copy it to the host"):
         kernel(CudaArray(driver, np.ones(4)), 1.0)
 
@@ -370,7 +370,7 @@ def test_what_is_not_shared_is_refused(driver: PlayedDriver) -> None:
     half = qd.ndarray(qd.bf16, 4)
     assert not hasattr(half, "__cuda_array_interface__")
     assert dlpack.take(half.to_dlpack()).scalar is qd.bf16
-    qd.init(arch=qd.x64, log_level="error")
+    qd.init(arch=qd.cpu, log_level="error")
     assert not hasattr(qd.ndarray(qd.f32, 4), "__cuda_array_interface__")
     assert qd.ndarray(qd.f32, 4).__dlpack_device__() == (1, 0)
 

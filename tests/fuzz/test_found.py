@@ -14,9 +14,9 @@ PROGRAMS = sorted((Path(__file__).parent / "found").glob("*.py"))
 OTHERS = (
     Settings("reference", {"opt_level": 0}),
     Settings("reference", {"lanes": 8}),
-    Settings("x64", {"opt_level": 0}),
-    Settings("x64"),
-    Settings("x64", {"lanes": 8}, busy=True),
+    Settings("cpu", {"opt_level": 0}),
+    Settings("cpu"),
+    Settings("cpu", {"lanes": 8}, busy=True),
 )
 
 

@@ -33,7 +33,7 @@ def test_programs_have_all_kinds_of_arguments() -> None:
 
 def test_eager_passes_are_as_before_afterwards() -> None:
     before = [getattr(module, name) for module, name, _ in EAGER]
-    with Settings("x64", eager=True).in_force():
+    with Settings("cpu", eager=True).in_force():
         assert [getattr(module, name) for module, name, _ in EAGER] == [value for _, _, value in EAGER]
     assert [getattr(module, name) for module, name, _ in EAGER] == before
 
@@ -65,8 +65,8 @@ def test_a_difference_from_the_oracle_is_told(tmp_path: Path) -> None:
     (expected,) = trial.expectations(module, (5,), ("i64", "f64"))
     assert (expected.dtypes, expected.values) == (["i32"], [expected.arrays[0][0]])
     style = Style(tame=True, loose=False)
-    assert trial.check(module, [expected], Settings("x64"), style) is None
-    failure = trial.check(module, [expected._replace(values=[77])], Settings("x64"), style)
+    assert trial.check(module, [expected], Settings("cpu"), style) is None
+    failure = trial.check(module, [expected._replace(values=[77])], Settings("cpu"), style)
     assert failure is not None and failure.kind == "value" and "the oracle has 77" in failure.text
     failure = trial.check(module, [expected._replace(dtypes=["i64"])], Settings("reference"), style)
     assert failure is not None and failure.kind == "type"

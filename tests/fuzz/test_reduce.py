@@ -35,7 +35,7 @@ def arguments(size):
 
 
 def test_what_does_not_matter_goes() -> None:
-    settings = Settings("x64", {"lanes": 8, "deterministic": True}, code_level=1, busy=True)
+    settings = Settings("cpu", {"lanes": 8, "deterministic": True}, code_level=1, busy=True)
     candidate = Candidate(PROGRAM, (4, 6), Style(tame=True, loose=False), settings)
     small, failure = reduce.reduced(candidate, seconds=60)
     assert failure.kind == "QuadrantsSyntaxError" or failure.kind == "QuadrantsTypeError"

@@ -249,7 +249,7 @@ def test_the_type_of_a_number_does_not_depend_on_what_it_was(
 ) -> None:
     """As a constant, when it changes, in the launcher, when it does not fit, and when it fits again."""
     if initialised:
-        qd.init(arch=qd.x64, autotune=False)
+        qd.init(arch=qd.cpu, autotune=False)
     number = 3000
 
     @qd.kernel
@@ -313,7 +313,7 @@ def test_forms_by_turns_give_results_of_their_own(monkeypatch: pytest.MonkeyPatc
 
 def test_fields_that_are_destroyed() -> None:
     """Captured, or passed as a template: the kernel does not touch memory that was given back."""
-    qd.init(arch=qd.x64)
+    qd.init(arch=qd.cpu)
     places = qd.FieldsBuilder()
     x, y = qd.field(qd.f32), qd.field(qd.f32)
     places.dense(qd.i, 8).place(x, y)

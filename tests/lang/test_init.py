@@ -89,7 +89,7 @@ def test_environment(monkeypatch):
     monkeypatch.setenv("QD_DISABLE_PASSES", "hoist, fuse")
     monkeypatch.setenv("QD_PRINT_IR", "promote")
     monkeypatch.setenv("QD_OPT_LEVEL", "")
-    qd.init(arch=qd.x64)
+    qd.init(arch=qd.cpu)
     state = knobs.current
     assert state.debug and state.arch is qd.reference and state.default_float is types.f64
     assert state.disable_passes == ("hoist", "fuse") and state.print_ir == "promote" and state.opt_level == 1

@@ -151,7 +151,7 @@ def run_make_spd(matrices, results):
 
 def some(arch: Any, matrices: np.ndarray) -> np.ndarray:
     """All matrices for compiled code, a few for the interpreter: the last ones are the degenerate ones."""
-    return matrices if arch is qd.x64 else np.concatenate([matrices[:1], matrices[-15:-3:3]])
+    return matrices if arch is qd.cpu else np.concatenate([matrices[:1], matrices[-15:-3:3]])
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

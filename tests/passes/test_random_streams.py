@@ -16,7 +16,7 @@ from quadrants.targets import table
 
 pytestmark = pytest.mark.slow
 
-ARCHS = [arch for arch in (Arch.reference, Arch.x64) if not table.missing(arch)]
+ARCHS = [arch for arch in (Arch.reference, qd.cpu) if not table.missing(arch)]
 
 
 @pytest.fixture(autouse=True)
@@ -91,7 +91,7 @@ def everywhere(x, before, after):
 @pytest.mark.parametrize("level", [0, 1])
 def test_targets_and_levels_give_the_same_numbers(level: int) -> None:
     found = []
-    for arch, chosen in ((Arch.reference, 1), (Arch.x64, level)):
+    for arch, chosen in ((Arch.reference, 1), (qd.cpu, level)):
         qd.init(arch=arch, opt_level=chosen, random_seed=5, log_level="error", default_fp=qd.f64)
         x, before, after = np.zeros(37), np.zeros(1), np.zeros(1)
         everywhere(x, before, after)
@@ -103,7 +103,7 @@ def test_targets_and_levels_give_the_same_numbers(level: int) -> None:
 def test_threads_do_not_matter() -> None:
     found = []
     for count in (1, 2, 7):
-        found.append(numbers(300_000, arch=Arch.x64, cpu_max_num_threads=count))
+        found.append(numbers(300_000, arch=qd.cpu, cpu_max_num_threads=count))
     np.testing.assert_array_equal(found[0], found[1])
     np.testing.assert_array_equal(found[0], found[2])
 
@@ -112,7 +112,7 @@ def test_threads_do_not_matter() -> None:
 def test_uniform_and_independent() -> None:
     """Moments, neighbours and buckets of 10**6 numbers, within five standard deviations."""
     count = 1_000_000
-    x = numbers(count, arch=Arch.x64).astype(np.float64)
+    x = numbers(count, arch=qd.cpu).astype(np.float64)
     assert x.min() >= 0.0 and x.max() < 1.0
     centred = x - 0.5
     assert abs(centred.mean()) < 5 * np.sqrt(1 / 12 / count)

@@ -44,7 +44,7 @@ def _tiny_tasks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Short loops are handed to threads, too."""
     monkeypatch.setattr(parallelise, "_TOO_SHORT", 0)
     monkeypatch.setattr(cost, "iteration_cost", lambda *given: 1_000_000)
-    qd.init(arch=qd.x64, default_ip=qd.i64, default_fp=qd.f64, cpu_max_num_threads=3, log_level=qd.ERROR)
+    qd.init(arch=qd.cpu, default_ip=qd.i64, default_fp=qd.f64, cpu_max_num_threads=3, log_level=qd.ERROR)
     yield
     qd.reset()
 

@@ -23,7 +23,7 @@ NUMPY_TYPES = tuple(scalar for scalar in scalar_types if scalar is not bf16)
 CASES = [(name, scalar) for name, scalar in elementwise.OPERATIONS if scalar is not bf16]
 
 
-@pytest.fixture(scope="module", params=("reference", "x64", "vulkan", "cuda"))
+@pytest.fixture(scope="module", params=("reference", "cpu", "vulkan", "cuda"))
 def arch(request: pytest.FixtureRequest) -> Iterator[str]:
     """A target, initialised once for all operations."""
     wanted = knobs.arch_by_name(request.param)

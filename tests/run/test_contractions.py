@@ -17,7 +17,7 @@ SIZES = [(64, 70, 77), (131, 200, 300), (13, 500, 64), (300, 33, 129)]
 
 @pytest.fixture(autouse=True)
 def _x64() -> Iterator[None]:
-    qd.init(arch=qd.x64, offline_cache=False)
+    qd.init(arch=qd.cpu, offline_cache=False)
     yield
     qd.reset()
 
@@ -222,7 +222,7 @@ def test_the_same_bits_for_any_number_of_threads() -> None:
     a, b, c = _inputs((300, 500, 700), np.float32)
     found = []
     for threads in (1, 2, 3):
-        qd.init(arch=qd.x64, offline_cache=False, cpu_max_num_threads=threads)
+        qd.init(arch=qd.cpu, offline_cache=False, cpu_max_num_threads=threads)
         _kernel(carried)(a, b, c)
         found.append(c.copy())
     assert (found[0] == found[1]).all() and (found[0] == found[2]).all()

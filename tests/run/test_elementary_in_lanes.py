@@ -19,7 +19,7 @@ def waves(a, b, out):
 
 
 @pytest.mark.parametrize("dtype", (np.float32, np.float64))
-@pytest.mark.parametrize(("arch", "lanes"), (("reference", 0), ("x64", 0), ("x64", 1), ("x64", 4), ("x64", 16)))
+@pytest.mark.parametrize(("arch", "lanes"), (("reference", 0), ("cpu", 0), ("cpu", 1), ("cpu", 4), ("cpu", 16)))
 def test_waves(arch: str, lanes: int, dtype: Any) -> None:
     qd.init(arch=getattr(qd, arch), lanes=lanes)
     kernel = qd.kernel(waves)

@@ -159,7 +159,7 @@ def test_long_computations_on_elements_that_are_apart_run_in_lanes() -> None:
 
 @pytest.mark.parametrize("lanes", [1, 8, 16])
 def test_lanes_that_are_asked_for_are_in_the_code(lanes: int) -> None:
-    qd.init(arch="x64", lanes=lanes)
+    qd.init(arch="cpu", lanes=lanes)
 
     @qd.kernel
     def halved(x):

@@ -228,7 +228,7 @@ def test_ranges_that_begin_below_zero(function: Any, arch: knobs.Arch | None) ->
 
 def test_blocks_of_long_sums_are_left_to_the_code_generator() -> None:
     """Their vectors need no masks and are several."""
-    qd.init(arch=qd.x64)
+    qd.init(arch=qd.cpu)
 
     @qd.kernel
     def total(x: qd.types.ndarray(dtype=qd.f32)) -> qd.f32:

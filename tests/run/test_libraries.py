@@ -90,7 +90,7 @@ def _ran(kernel: Any, by: str) -> int:
 @pytest.mark.parametrize(("dtype", "symbol"), [(np.float32, "cblas_sgemm"), (np.float64, "cblas_dgemm64_")])
 @pytest.mark.parametrize("function", [product, added])
 def test_the_library_runs_where_the_product_is_large(library: str, function: Any, dtype: Any, symbol: str) -> None:
-    qd.init(arch=qd.x64, offline_cache=False, libraries=library, verify=True)
+    qd.init(arch=qd.cpu, offline_cache=False, libraries=library, verify=True)
     kernel = qd.kernel(function)
     _check(kernel, LARGE, dtype)
     _check(kernel, SMALL, dtype)
@@ -103,14 +103,14 @@ def test_the_library_runs_where_the_product_is_large(library: str, function: Any
 
 
 def test_arguments_that_share_memory_are_not_given_away(library: str) -> None:
-    qd.init(arch=qd.x64, offline_cache=False, libraries=library)
+    qd.init(arch=qd.cpu, offline_cache=False, libraries=library)
     kernel = qd.kernel(product)
     a = np.random.default_rng(3).random((300, 300)).astype(np.float32)
     kernel(a, a, np.zeros_like(a))
     expected = a.copy()
-    qd.init(arch=qd.x64, offline_cache=False)
+    qd.init(arch=qd.cpu, offline_cache=False)
     kernel(expected, expected, expected)
-    qd.init(arch=qd.x64, offline_cache=False, libraries=library)
+    qd.init(arch=qd.cpu, offline_cache=False, libraries=library)
     kernel(a, a, a)
     assert "times" not in kernel.report() and "arguments share memory" in kernel.report()
     assert np.array_equal(a, expected, equal_nan=True)

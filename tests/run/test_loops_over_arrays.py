@@ -9,7 +9,7 @@ import pytest
 import quadrants as qd
 
 
-@pytest.fixture(params=["x64", "reference"], autouse=True)
+@pytest.fixture(params=["cpu", "reference"], autouse=True)
 def target(request):
     qd.init(arch=getattr(qd, request.param), default_ip=qd.i64, default_fp=qd.f64)
     yield

@@ -17,7 +17,7 @@ SIZES = (0, 1, 100, 32_767, 32_768, 70_001, 300_000)
 
 @pytest.fixture(autouse=True)
 def _started() -> None:
-    qd.init(arch=qd.x64, default_ip=qd.i64, cpu_max_num_threads=4, verify=True)
+    qd.init(arch=qd.cpu, default_ip=qd.i64, cpu_max_num_threads=4, verify=True)
 
 
 def splits(kernel: Any) -> bool:

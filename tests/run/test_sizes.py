@@ -22,7 +22,7 @@ kernel_of = cache(qd.kernel)
 @pytest.fixture(scope="module", autouse=True, params=[1, 2, 5], ids=lambda count: f"{count}-threads")
 def _without_options(request: pytest.FixtureRequest) -> Iterator[None]:
     """So many threads, set once for all tests: code that is compiled once has to be right for all sizes."""
-    qd.init(arch=qd.x64, default_ip=qd.i64, default_fp=qd.f64, cpu_max_num_threads=request.param)
+    qd.init(arch=qd.cpu, default_ip=qd.i64, default_fp=qd.f64, cpu_max_num_threads=request.param)
     kernel_of.cache_clear()
     yield
     qd.reset()

@@ -20,7 +20,7 @@ def rows(F, p):
         p[i][::2] -= 1
 
 
-@pytest.mark.parametrize("target", ["x64", "reference"])
+@pytest.mark.parametrize("target", ["cpu", "reference"])
 def test_slices_of_elements(target):
     qd.init(arch=getattr(qd, target), default_ip=qd.i64, default_fp=qd.f64)
     F, p = np.arange(18.0).reshape(2, 3, 3), np.arange(6.0).reshape(2, 3)
@@ -50,7 +50,7 @@ def nested(n):
     return w[0][0], w[0][1], w[1][0], w[1][1]
 
 
-@pytest.mark.parametrize("target", ["x64", "reference"])
+@pytest.mark.parametrize("target", ["cpu", "reference"])
 def test_elements_of_vectors_in_a_list(target):
     qd.init(arch=getattr(qd, target), default_ip=qd.i64, default_fp=qd.f64)
     assert qd.kernel(nested)(5) == (6.0, 14.0, 4.0, 4.0)

@@ -460,6 +460,6 @@ def test_sums_have_the_same_bits_for_any_number_of_threads() -> None:
     values = np.random.default_rng(1).standard_normal(300_000).astype(np.float32)
     found = set()
     for threads in (1, 2, 3):
-        qd.init(arch=qd.x64, cpu_max_num_threads=threads)
+        qd.init(arch=qd.cpu, cpu_max_num_threads=threads)
         found.add(qd.kernel(_plain_sum)(values))
     assert len(found) == 1

@@ -28,4 +28,4 @@ def arguments(size):
 
 SIZES = (1,)
 STYLE = (False, False)
-SETTINGS = dict(arch="x64", options={}, defaults=("i64", "f64"))
+SETTINGS = dict(arch="cpu", options={}, defaults=("i64", "f64"))

@@ -30,4 +30,4 @@ def arguments(size):
 
 SIZES = (13,)
 STYLE = (False, False)
-SETTINGS = dict(arch="x64")
+SETTINGS = dict(arch="cpu")

@@ -30,4 +30,4 @@ def arguments(size):
 
 SIZES = (19,)
 STYLE = (False, False)
-SETTINGS = dict(arch="x64", options={"lanes": 8, "disable_passes": ("simplify2",)})
+SETTINGS = dict(arch="cpu", options={"lanes": 8, "disable_passes": ("simplify2",)})

@@ -132,7 +132,7 @@ def compiled_settings(source: random.Random, style: Style, defaults: tuple[str, 
     level = source.choice((*(0,) * 15, 1, 1, None, None, None, 3)) if options.get("opt_level") != 0 else None
     warm = level is None and source.random() < 0.3
     look = "" if source.random() < 0.1 else source.choice(STEPS)
-    return Settings("x64", options, defaults, level, look, source.random() < 0.5, source.random() < 0.5, warm)
+    return Settings("cpu", options, defaults, level, look, source.random() < 0.5, source.random() < 0.5, warm)
 
 
 def _common(source: random.Random, style: Style) -> dict[str, Any]:

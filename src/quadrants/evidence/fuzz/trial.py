@@ -217,7 +217,7 @@ def run_seed(seed: int, folder: Path) -> list[Finding]:
         return [Finding(seed, case, None, Failure("invalid", str(error)))]
     found = []
     for settings in chosen:
-        wanted = expected if settings.arch == "x64" else expected[:1]
+        wanted = expected if settings.arch == "cpu" else expected[:1]
         failure = check(module, wanted, settings, case.style)
         if failure is not None:
             found.append(Finding(seed, case, settings, failure))
