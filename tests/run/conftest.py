@@ -24,7 +24,10 @@ EXECUTORS = [
     for arch in ("reference", "simulated", "vulkan", "cuda", "arm64", "x64")
     for level in (0, 1)
 ]
-EXECUTORS.append(TargetExecutor("amdgpu-O1", "amdgpu"))
+EXECUTORS += [
+    TargetExecutor("amdgpu-O1", "amdgpu"),
+    TargetExecutor("metal-O1", "metal"),
+]
 
 # The host with its iterations in so many lanes wherever that is possible at all, whatever the model thinks of it.
 HOST = knobs.host_arch().name
@@ -35,14 +38,14 @@ APART = TargetExecutor("simulated-apart", "simulated")
 EXECUTORS.append(APART)
 
 # Devices with memory of their own, played or emulated.
-DEVICES = ("simulated", "vulkan", "cuda", "amdgpu")
+DEVICES = ("simulated", "vulkan", "metal", "d3d12", "cuda", "amdgpu")
 
 # The GPUs that are played: CUDA's code is executed by our interpreter, AMD's is made and linked (evidence/emulation.py).
 SM = int(os.environ.get("QD_TEST_CUDA_SM", emulation.SM))
 PROCESSOR = os.environ.get("QD_TEST_AMD_PROCESSOR", emulation.PROCESSOR)
 
 # What devices and Arm64's process may refuse, and nothing else: by the words of the error.
-REFUSALS = ("functions that call themselves", "cannot call the C function", "WGSL has no fence")
+REFUSALS = ("functions that call themselves", "cannot call the C function", "WGSL has no fence", "has no f64")
 
 
 def marks(executor: TargetExecutor) -> list[pytest.MarkDecorator]:

@@ -13,7 +13,7 @@ import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ import numpy as np
 from quadrants.evidence import numerics, oracle
 from quadrants.evidence.arrays import FieldView
 from quadrants.ir import types
+from quadrants.knobs import arch_by_name
 
 __all__ = [
     "EXECUTORS",
@@ -118,6 +119,10 @@ class Executor(ABC):
 
     name: str
 
+    def fitting(self, item: Program) -> Program:
+        """The program with defaults that the executor has: what is told of its outcome may hold for others only."""
+        return item
+
     @abstractmethod
     def run(self, item: Program) -> Outcome:
         """Runs the program once, on new arguments."""
@@ -165,6 +170,13 @@ class TargetExecutor(Executor):
         self.name = name
         self.arch = arch
         self.options = options
+
+    def fitting(self, item: Program) -> Program:
+        """Where the target has no f64, floats without a type of their own are f32."""
+        from quadrants.targets import table
+
+        has_f64 = table.find(arch_by_name(self.arch)).record().has_dtype(types.f64)
+        return item if has_f64 or item.defaults[1] != "f64" else replace(item, defaults=(item.defaults[0], "f32"))
 
     @property
     def optimises(self) -> bool:
@@ -274,6 +286,7 @@ def mismatch(item: Program, outcome: Outcome) -> str | None:
 
 def disagreement(item: Program, executor: Executor) -> str | None:
     """How the executor's outcome differs from the oracle's: in dtypes, result or any argument; None if it does not."""
+    item = executor.fitting(item)
     expected, found = EXECUTORS["oracle"].run(item), executor.run(item)
     if expected.dtypes is not None and found.dtypes is not None and found.dtypes != expected.dtypes:
         return f"dtypes {found.dtypes}, the oracle has {expected.dtypes} (values {found.value}, {expected.value})"

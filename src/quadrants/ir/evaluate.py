@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from quadrants.ir.fused import fused_multiply_add, odd_sum
 from quadrants.ir.types import ScalarType, Type, lanes_of, scalar_of, shape_of
 
 N = Any
@@ -118,7 +119,9 @@ def maximum(s: ScalarType, a: N, b: N) -> N:
 
 def fma(s: ScalarType, a: N, b: N, c: N) -> N:
     if s.bits == 32 and np.asarray(a).dtype == np.float32:  # the product is exact in f64
-        return np.add(np.multiply(a, b, dtype=np.float64), c).astype(np.float32)
+        return odd_sum(np.multiply(a, b, dtype=np.float64), np.float64(c)).astype(np.float32)[()]
+    if s.bits == 64 and np.asarray(a).dtype == np.float64:
+        return fused_multiply_add(a, b, c)
     return np.add(np.multiply(a, b), c)
 
 

@@ -10,7 +10,6 @@ import importlib.util
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -143,9 +142,7 @@ def _registered(path: Path) -> Iterator[Program]:
 
 def _program(item: Program, told: bool, target: str) -> None:
     executor = TargetExecutor(target, target, enable_fallback=False, log_level="error")
-    weak = _weak_float(knobs.arch_by_name(target))
-    if item.defaults[1] == "f64" != weak:  # what is told holds for the program's own widths
-        item, told = replace(item, defaults=(item.defaults[0], weak)), False
+    told = told and executor.fitting(item) is item  # what is told holds for the program's own widths
     try:
         with np.errstate(all="ignore"):
             wrong = mismatch(item, executor.run(item)) if told else disagreement(item, executor)
