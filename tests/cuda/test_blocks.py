@@ -165,6 +165,23 @@ def test_plain_loops_are_launched_in_blocks_as_large_as_the_user_says(driver: An
     assert driver.launched[-1][1] == (threads or 256)
 
 
+@pytest.mark.parametrize(
+    "shape", [(7, 33, 41), (1, 5000, 1), (5000, 1, 1), (1, 1, 5000), (3, 1, 4097), (2, 2, 2), (17, 256, 1)], ids=str
+)
+def test_each_iteration_of_a_nest_runs_once(driver: Any, shape: tuple[int, int, int]) -> None:
+    """Also where threads take several, which the host's two multiprocessors do from 4096 on."""
+
+    @qd.kernel
+    def numbered(y: qd.types.ndarray(), n: qd.i64):
+        for i, j, k in qd.ndrange((1, 1 + y.shape[0]), (-2, y.shape[1] - 2), y.shape[2]):
+            y[i - 1, j + 2, k] += i + n * (j + n * k)
+
+    y = np.zeros(shape, np.int64)
+    numbered(y, 10_000)
+    i, j, k = np.indices(shape)
+    assert (y == 1 + i + 10_000 * (j - 2 + 10_000 * k)).all()
+
+
 def test_more_blocks_than_are_launched_are_taken_in_turns(driver: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The code of a grid loop does not rely on how many blocks are launched."""
     monkeypatch.setattr(device_launches, "_MOST_BLOCKS", 3)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from quadrants.ir.nodes import Function, Module, Op
+from quadrants.ir.nodes import Module, Op
 from quadrants.records import Record, fresh
 from quadrants.targets.artifact import Message, PrintFormat
 from quadrants.targets.capability import CapabilityRecord
@@ -26,6 +26,26 @@ from quadrants.targets.llvm.emit_threads import block_of
 from quadrants.targets.llvm.writer import Loop, Unit
 
 __all__ = ["CompiledTasks", "DeviceModule", "DeviceWords", "emit_tasks"]
+
+
+_QUOTIENT = """
+define internal i64 @qd_quotient(i64 %a, i64 %b) alwaysinline nounwind memory(none) {
+  %both = or i64 %a, %b
+  %high = lshr i64 %both, 32
+  %small = icmp eq i64 %high, 0
+  br i1 %small, label %narrow, label %wide
+narrow:
+  %an = trunc i64 %a to i32
+  %bn = trunc i64 %b to i32
+  %qn = udiv i32 %an, %bn
+  %qw = zext i32 %qn to i64
+  ret i64 %qw
+wide:
+  %q = udiv i64 %a, %b
+  ret i64 %q
+}
+"""
+"""The quotient of numbers that are not negative: GPUs take several times as long for one of 64 bits."""
 
 
 class DeviceWords(Record):
@@ -92,7 +112,7 @@ def emit_tasks(
     program.atomic_scope, program.sum_annotations = words.atomic_scope, words.sum_annotations
     program.subgroup, program.fences = words.subgroup, words.fences
     unit = Unit(program)
-    unit.defined.update(words.supported)
+    unit.defined.update([*words.supported, "qd_quotient"])
     for group in groups:
         for name in group:
             program.symbols[name] = symbol = f"function{len(program.symbols)}"
@@ -109,7 +129,7 @@ def emit_tasks(
         if module.kernel.attributes.get("may_alias"):
             program.may_alias.add(task.function.name)
         _write_task(unit, task, frames[-1], symbols[-1], words)
-    text = header + words.support + unit.text()
+    text = header + words.support + _QUOTIENT + unit.text()
     return DeviceModule(text, tuple(symbols), tuple(frames), unit.messages, unit.prints)
 
 
@@ -140,7 +160,7 @@ def _write_task(unit: Unit, task: Task, frame: Frame, symbol: str, words: Device
     if block.whole:
         emit_threads.write_blocks(writer, loop, words.handlers)
     else:
-        _write_iterations(writer, loop, task.function)
+        _write_iterations(writer, loop)
     writer.line("ret void")
     parameter = words.frame.replace("{size}", str(max(frame.size, 8)))
     sizes = {"threads": str(block.threads), "least": str(block.threads if block.whole else 1)}
@@ -148,8 +168,9 @@ def _write_task(unit: Unit, task: Task, frame: Frame, symbol: str, words: Device
     writer.finish(f"define {words.convention} void @{symbol}({parameter}) {attributes}")
 
 
-def _write_iterations(writer: DeviceTaskWriter, loop: Op, function: Function) -> None:
-    """A loop over the thread's iterations; counters are decoded from the place, the innermost fastest."""
+def _write_iterations(writer: DeviceTaskWriter, loop: Op) -> None:
+    """A loop over the thread's iterations. The counters of the first one are decoded from its place, the innermost fastest; those of
+    the next ones, which lie as many iterations further as there are threads, are carried on, without a division."""
     rank: int = loop.attributes["rank"]
     lows = [writer.name(low) for low in loop.operands[:rank]]
     extents = [_extent(writer, low, writer.name(high)) for low, high in zip(lows, loop.operands[rank : 2 * rank])]
@@ -158,30 +179,76 @@ def _write_iterations(writer: DeviceTaskWriter, loop: Op, function: Function) ->
         total = writer.assign(f"mul nsw i64 {total}, {extent}")
     first = writer.call("i64", "qd_thread", "", "")
     threads = writer.call("i64", "qd_threads", "", "")
-    head, inside, done = writer.new_label(), writer.new_label(), writer.new_label()
+    enter, head, done = writer.new_label(), writer.new_label(), writer.new_label()
     around = Loop(writer.new_label(), done)
+    writer.branch(writer.assign(f"icmp slt i64 {first}, {total}"), enter, done)
+    writer.begin(enter)
+    digits = _digits(writer, first, extents)
+    steps = _steps(writer, threads, total, extents)
     start = writer.label
     writer.jump(head)
     writer.begin(head)
-    place, phi = writer.fresh(), writer.reserve()
-    writer.branch(writer.assign(f"icmp slt i64 {place}, {total}"), inside, done)
-    writer.begin(inside)
-    rest = place
-    for k in range(rank - 1, -1, -1):
-        digit = rest if k == 0 else writer.assign(f"urem i64 {rest}, {extents[k]}")
-        rest = rest if k == 0 else writer.assign(f"udiv i64 {rest}, {extents[k]}")
-        counter = digit if lows[k] == "0" else writer.assign(f"add nsw i64 {lows[k]}, {digit}")
-        writer.names[loop.regions[0].arguments[k]] = counter
+    places = [(writer.fresh(), writer.reserve()) for _ in range(rank)]
+    for low, (digit, _), argument in zip(lows, places, loop.regions[0].arguments):
+        writer.names[argument] = digit if low == "0" else writer.assign(f"add nsw i64 {low}, {digit}")
     writer.loops.append(around)
     values = write_region(writer, loop.regions[0])
     writer.loops.pop()
     if values is not None:
         writer.jump(around.continue_label)
     writer.begin(around.continue_label)
-    following = writer.assign(f"add nsw i64 {place}, {threads}")
-    writer.jump(head, writer.one_by_one())
-    writer.fill_phi(phi, place, "i64", [(first, start), (following, around.continue_label)])
+    following = _carried_on(writer, [digit for digit, _ in places], steps, extents)
+    more = writer.assign(f"icmp slt i64 {following[0]}, {extents[0]}")
+    latch = writer.label
+    writer.lines.append(f"  br i1 {more}, label {head}, label {done}{writer.one_by_one()}")
+    for (name, at), one, other in zip(places, digits, following):
+        writer.fill_phi(at, name, "i64", [(one, start), (other, latch)])
     writer.begin(done)
+
+
+def _digits(writer: DeviceTaskWriter, place: str, extents: Sequence[str]) -> list[str]:
+    """The counters, from 0, of the iteration at a place."""
+    found: list[str] = []
+    for extent in reversed(extents[1:]):
+        quotient = writer.call("i64", "qd_quotient", f"i64 {place}, i64 {extent}", "i64, i64")
+        found.insert(0, writer.assign(f"sub nsw i64 {place}, {writer.assign(f'mul nsw i64 {quotient}, {extent}')}"))
+        place = quotient
+    return [place, *found]
+
+
+def _steps(writer: DeviceTaskWriter, threads: str, total: str, extents: Sequence[str]) -> list[str]:
+    """The counters of as many iterations as there are threads; where no thread takes a second one, such that it ends."""
+    if len(extents) == 1:
+        return [threads]
+    several, after = writer.new_label(), writer.new_label()
+    start = writer.label
+    writer.branch(writer.assign(f"icmp slt i64 {threads}, {total}"), several, after)
+    writer.begin(several)
+    steps = _digits(writer, threads, extents)
+    end = writer.label
+    writer.jump(after)
+    writer.begin(after)
+    ends = [extents[0], *["0"] * (len(extents) - 1)]
+    return [writer.phi("i64", [(last, start), (step, end)]) for last, step in zip(ends, steps)]
+
+
+def _carried_on(
+    writer: DeviceTaskWriter, digits: Sequence[str], steps: Sequence[str], extents: Sequence[str]
+) -> list[str]:
+    """Digits of a place and of a step added up; the first one is too large where there is no such iteration. Law: a sum of two
+    other digits and 1 is less than twice the extent."""
+    found: list[str] = []
+    over = ""
+    for k in range(len(digits) - 1, -1, -1):
+        total = writer.assign(f"add nsw i64 {digits[k]}, {steps[k]}")
+        if over:
+            total = writer.assign(f"add nsw i64 {total}, {writer.assign(f'zext i1 {over} to i64')}")
+        if k:
+            over = writer.assign(f"icmp sge i64 {total}, {extents[k]}")
+            less = writer.assign(f"sub nsw i64 {total}, {extents[k]}")
+            total = writer.assign(f"select i1 {over}, i64 {less}, i64 {total}")
+        found.insert(0, total)
+    return found
 
 
 def _extent(writer: DeviceTaskWriter, low: str, high: str) -> str:

@@ -126,25 +126,31 @@ def _members(writer: Writer, op: Op, position: int) -> str:
     return writer.name(op.operands[position]) if len(op.operands) > position else "-1"
 
 
+def _is_member(writer: Writer, members: str, lane: str, size: int) -> str:
+    """Whether a lane, or what is left of it modulo the subgroup's size, is there; in 32 bits where these suffice."""
+    within = writer.assign(f"and i32 {lane}, {size - 1}")
+    if size > 32:
+        moved = writer.assign(f"lshr i64 {members}, {writer.assign(f'zext i32 {within} to i64')}")
+        return writer.assign(f"trunc i64 {moved} to i1")
+    moved = writer.assign(f"lshr i32 {writer.assign(f'trunc i64 {members} to i32')}, {within}")
+    return writer.assign(f"trunc i32 {moved} to i1")
+
+
 def _shuffle(writer: Writer, op: Op) -> None:
     (value, source), width, size = op.operands[:2], op.attributes["width"], writer.program.subgroup
     if not 1 < width <= size:
         raise QuadrantsInternalError(f"a shuffle of {width} threads on a device with subgroups of {size}")
     own, asked, members = writer.name(value), writer.name(source), _members(writer, op, 2)
-    place = writer.call("i64", "qd_place", "", "")
-    lane = writer.assign(f"and i64 {place}, {size - 1}")
-    first = writer.assign(f"and i64 {lane}, {-width}")
-    at = writer.assign(f"add i64 {first}, {asked}")
+    place = writer.assign(f"trunc i64 {writer.call('i64', 'qd_place', '', '')} to i32")
+    lane = writer.assign(f"and i32 {place}, {size - 1}")
+    first = writer.assign(f"and i32 {lane}, {-width}")
+    at = writer.assign(f"add i32 {first}, {writer.assign(f'trunc i64 {asked} to i32')}")
     there = writer.assign(f"icmp ult i64 {asked}, {width}")
     if members != "-1":
-        moved = writer.assign(f"lshr i64 {members}, {writer.assign(f'and i64 {at}, {size - 1}')}")
-        is_member = writer.assign(f"trunc i64 {moved} to i1")
-        there = writer.assign(f"and i1 {there}, {is_member}")
-    chosen = writer.assign(f"select i1 {there}, i64 {at}, i64 {lane}")
-    narrow = writer.assign(f"trunc i64 {chosen} to i32")
-    type_ = scalar(value)
-    register = register_type(type_)
-    bits = {"half": 16, "bfloat": 16, "float": 32, "double": 64}.get(register) or int(register[1:])
+        there = writer.assign(f"and i1 {there}, {_is_member(writer, members, at, size)}")
+    narrow = writer.assign(f"select i1 {there}, i32 {at}, i32 {lane}")
+    register = register_type(scalar(value))
+    bits = {"float": 32, "double": 64}.get(register) or int(register[1:])
     word = own if register[0] == "i" else writer.assign(f"bitcast {register} {own} to i{bits}")
     found = _moved(writer, word, bits, narrow, members)
     result = found if register[0] == "i" else writer.assign(f"bitcast i{bits} {found} to {register}")
