@@ -106,6 +106,24 @@ def test_values_go_from_lane_to_lane(driver: Any) -> None:
     assert count(text, "bar.sync") == 1
 
 
+def by_blocks(x: qd.types.ndarray(), y: qd.types.ndarray()):
+    qd.loop_config(block_dim=256)
+    for i in range(len(x)):
+        y[i] = block.reduce_add(x[i], 256, qd.f32)
+
+
+def test_sums_of_blocks_go_through_an_element_a_warp(driver: Any) -> None:
+    x, y = x_of(500), np.zeros(500, np.float32)
+    kernel = qd.kernel(by_blocks)
+    kernel(x, y)
+    assert (y[:256] == x[:256].sum()).all() and (y[256:] == x[256:].sum()).all()
+    assert "an iteration is a block of 256 threads that run at once, which share 32 bytes" in kernel.report()
+    text = driver.texts[-1]
+    assert (
+        count(text, "shfl.sync.idx.b32") == 5 and count(text, r"st\.shared\.b32") == 1 and count(text, "bar.sync") == 3
+    )
+
+
 def test_votes_are_ballots(driver: Any) -> None:
     x, y = x_of(70), np.zeros(70, np.float32)
     text = text_of(driver, by_votes, x, y)

@@ -18,6 +18,7 @@ from quadrants.ir.verify import verify
 from quadrants.passes import blocks, drop_atomics, mark_rows
 from quadrants.passes.context import PassContext
 from quadrants.passes.driver import run_pipeline
+from quadrants.passes.native_blocks import bytes_of
 from quadrants.passes.pipeline import PIPELINE
 from quadrants.records import replace
 from quadrants.targets.simulated.profiles import PLAIN
@@ -423,6 +424,30 @@ def test_what_the_target_cannot_run_at_once_is_taken_apart(change: dict[str, int
     assert not any(threads_loop_of(op) for op in module.kernel.body.ops if op.kind == "for")
     assert reason in context.notices[0].text
     assert (results(module, 21) == results(module_of(body), 21)).all()
+
+
+def test_memory_for_meetings_counts_too() -> None:
+    """A block of 8 threads on hardware whose subgroups have 4: an element a subgroup for the sum, one a thread for
+    the prefixes, beside 32 bytes of the program's."""
+    body = """
+    store %v, %s[%t]
+    %a = team_reduce %v {by = "add", width = 0} : f32
+    %b = team_scan %t {by = "add", width = 8} : i64
+    %c = cast %b : f32
+    %d = add %a, %c : f32
+    store %d, %y[%i]
+    """
+    needed = 32 + 2 * 4 + 8 * 8
+    for room in (needed - 1, needed):
+        record = replace(RECORD, subgroup_sizes=(4,), shared_memory_bytes=room)
+        context = PassContext(options(), record)
+        found = run_pipeline(module_of(body), context=context)
+        assert (results(found, 21) == results(module_of(body), 21)).all()
+        grids = [op for op in walk(found.kernel.body) if op.kind == "for" and threads_loop_of(op) is not None]
+        assert len(grids) == (room == needed)
+        shared = [op for grid in grids for op in grid.regions[0].ops if op.kind == "shared"]
+        assert sum([bytes_of(op.attributes["type"]) for op in shared]) <= room
+        assert any(f"a block shares {needed} bytes" in notice.text for notice in context.notices) == (room < needed)
 
 
 @pytest.mark.parametrize(

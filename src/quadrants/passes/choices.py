@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from quadrants.ir.nodes import Location, Module, Op, walk
+from quadrants.ir.threads import threads_loop_of
+from quadrants.passes.native_blocks import bytes_of
 
 __all__ = ["tasks"]
 
@@ -36,9 +38,21 @@ def _facts(loop: Op) -> Iterator[str]:
         yield "iterations in the order of the index, if that is a permutation of them"
     if loop.attribute("in_place"):
         yield "runs where elements are looked at too seldom to be put in order"
+    threads = threads_loop_of(loop)
+    if threads is not None:
+        yield from _block(loop, threads)
+        return
     yield from _lanes(loop)
     if cost < _WORTH_WAKING:
         yield f"threads: up to {_WORTH_WAKING // cost} iterations run on the calling thread alone"
+
+
+def _block(loop: Op, threads: Op) -> Iterator[str]:
+    if loop.attribute("lanes_reason"):
+        yield loop.attribute("lanes_reason")
+    shared = [bytes_of(op.attributes["type"]) for op in loop.regions[0].ops if op.kind == "shared"]
+    memory = f", which share {sum(shared)} bytes" if shared else ""
+    yield f"an iteration is a block of {threads.attributes['threads']} threads that run at once{memory}"
 
 
 def _lanes(loop: Op) -> Iterator[str]:

@@ -30,24 +30,36 @@ class Members(Record):
 
 class Team:
     """What a thread knows of its place: `thread` in the block, `lane` in the subgroup, `group`: the subgroup's number. `body`: the
-    grid loop's, where the block's memory is made; `width`: the threads of the block, at most `size`."""
+    grid loop's, where the block's memory is made; `width`: the threads of the block, at most `size`; `scratch`: how many elements of its memory
+    meetings need, by type."""
 
-    def __init__(self, front: Builder, body: Block, thread: Value, width: Value, size: int, subgroup: int) -> None:
+    def __init__(
+        self,
+        front: Builder,
+        body: Block,
+        thread: Value,
+        width: Value,
+        size: int,
+        subgroup: int,
+        scratch: dict[ScalarType, int],
+    ) -> None:
         self.body = body
         self.thread = thread
         self.width = width
         self.size = size
         self.subgroup = subgroup
+        self.scratch = scratch
         self.lane = front.bit_and(thread, front.index(subgroup - 1))
         self.group = front.shr(thread, front.index(subgroup.bit_length() - 1))
         self._memory: dict[ScalarType, Value] = {}
 
     def memory(self, scalar: ScalarType) -> Value:
-        """Memory of the block, an element a thread."""
+        """Memory of the block, for the meetings that need it."""
         found = self._memory.get(scalar)
         if found is None:
             builder = Builder(Block())
-            found = self._memory[scalar] = builder.emit("shared", type=matrix_type(scalar, (self.size,)))
+            type_ = matrix_type(scalar, (self.scratch[scalar],))
+            found = self._memory[scalar] = builder.emit("shared", type=type_)
             self.body.ops[:0] = builder.block.ops
         return found
 

@@ -15,7 +15,7 @@ from quadrants.ir.types import u64
 from quadrants.passes.context import PassContext
 from quadrants.passes.fold import number_of
 from quadrants.passes.meeting_code import MEET, Members, Team
-from quadrants.passes.native_blocks import subgroup_of
+from quadrants.passes.native_blocks import scratch_of, subgroup_of
 from quadrants.passes.rewrite import add_carried
 from quadrants.passes.structure import loop_jumps
 from quadrants.passes.thread_checks import differences, meets
@@ -50,7 +50,8 @@ class _Meetings:
         (thread,), width, size = region.arguments, loop.operands[1], loop.attributes["threads"]
         self.uniform = differences(region, thread, loop.location)
         front = Builder(Block(), loop.location)
-        self.team = Team(front, self.grid.regions[0], thread, width, size, self.subgroup)
+        scratch = scratch_of(walk(region), size, self.subgroup)
+        self.team = Team(front, self.grid.regions[0], thread, width, size, self.subgroup, scratch)
         everyone = self._everyone(front)
         region.ops = front.block.ops + self._block(region.ops, everyone)
         for op in walk(region):

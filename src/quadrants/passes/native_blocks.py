@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from quadrants.ir.nodes import Block, Module, Op, walk
-from quadrants.ir.types import MatrixType, scalar_of
+from quadrants.ir.types import MatrixType, ScalarType, scalar_of, u64
 from quadrants.passes.context import PassContext
 from quadrants.passes.structure import callee_of
 from quadrants.passes.thread_checks import Together
 
-__all__ = ["scratch_bytes", "subgroup_of", "why_apart"]
+__all__ = ["bytes_of", "scratch_of", "subgroup_of", "why_apart"]
+
+_EXCHANGES = frozenset({"shuffle", "ballot", "team_reduce", "team_scan"})
 
 
 def subgroup_of(record: Any) -> int:
@@ -40,8 +42,8 @@ def why_apart(loop: Op, region: Block, size: int, together: Together, module: Mo
     subgroup = subgroup_of(record)
     if any(op in together.parted and op.attributes["width"] > subgroup for op in ops):
         return f"some of a subgroup meet, and it is larger than the hardware's {subgroup}"
-    needed = sum([_bytes(op.attributes["type"]) for op in ops if op.kind == "shared"])
-    needed += max([scratch_bytes(op, size, subgroup) for op in ops], default=0)
+    needed = sum([bytes_of(op.attributes["type"]) for op in ops if op.kind == "shared"])
+    needed += sum([scalar.bytes * count for scalar, count in scratch_of(ops, size, subgroup).items()])
     if needed > record.shared_memory_bytes:
         return f"a block shares {needed} bytes, and the target has {record.shared_memory_bytes}"
     return ""
@@ -62,18 +64,19 @@ def _rounds(op: Op) -> bool:
     return op.kind in ("update", "update_loaded") and scalar_of(op.operands[0].type).is_float
 
 
-def _bytes(type_: Any) -> int:
+def bytes_of(type_: Any) -> int:
+    """The memory that a value takes."""
     count = type_.count if type(type_) is MatrixType else 1
     return count * scalar_of(type_).bytes
 
 
-def scratch_bytes(op: Op, size: int, subgroup: int) -> int:
-    """The memory of a block that a meeting needs whose team is larger than the hardware's subgroup."""
-    if op.kind not in ("shuffle", "ballot", "team_reduce", "team_scan"):
-        return 0
-    width = op.attributes["width"] or size
-    if width <= subgroup:
-        return 0
-    if op.kind == "ballot":
-        return 8 * size
-    return _bytes(op.operands[0].type) * size
+def scratch_of(ops: Iterable[Op], size: int, subgroup: int) -> dict[ScalarType, int]:
+    """How many elements of memory of the block meetings need whose teams are larger than the hardware's subgroup, by type: one for
+    each thread, or where only subgroups exchange values, for each subgroup."""
+    found: dict[ScalarType, int] = {}
+    for op in ops:
+        if op.kind in _EXCHANGES and (op.attributes["width"] or size) > subgroup:
+            scalar = u64 if op.kind == "ballot" else scalar_of(op.operands[0].type)
+            count = -(-size // subgroup) if op.kind in ("team_reduce", "ballot") else size
+            found[scalar] = max(found.get(scalar, 0), count)
+    return found
