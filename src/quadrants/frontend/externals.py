@@ -28,7 +28,7 @@ def call_external(walker: Walker, declaration: Declaration | str, arguments: Arg
     expected, given = len(declaration.parameters), len(arguments.positional)
     if arguments.keywords or given != expected:
         found = "keywords" if arguments.keywords else f"{given} arguments"
-        text = f"the C function {declaration.name} takes {expected} arguments by position"
+        text = f"{_title(declaration)} takes {expected} arguments by position"
         raise walker.error(node, text, found=found, kind=QuadrantsTypeError)
     operands: list[Value] = []
     for position, (binding, syntax) in enumerate(zip(arguments.positional, arguments.nodes)):
@@ -49,12 +49,18 @@ def call_external(walker: Walker, declaration: Declaration | str, arguments: Arg
         attributes["type"] = parse_type(declaration.result)
     if declaration.targets:
         attributes["targets"] = declaration.targets
+    if declaration.assembly:
+        attributes["assembly"] = declaration.assembly
     if not declaration.is_pure and declaration.reads is not None and declaration.writes is not None:
         attributes |= {"reads": declaration.reads, "writes": declaration.writes}
     kind = "external_pure" if declaration.is_pure else "external"
     walker.compilation.reaches_anything |= kind == "external" and "writes" not in attributes
     results = walker.builder.op(kind, *operands, **attributes).results
     return Run(results[0]) if results else Static(None)
+
+
+def _title(declaration: Declaration) -> str:
+    return f"the {'assembly' if declaration.assembly else 'C function'} {declaration.name}"
 
 
 def _number(walker: Walker, declaration: Declaration, wanted: Type, binding: Binding, node: ast.AST) -> Value:
@@ -68,7 +74,7 @@ def _number(walker: Walker, declaration: Declaration, wanted: Type, binding: Bin
     if not fits or (run is not None and shape_of(run.type)):
         raise walker.error(
             node,
-            f"the argument does not fit the C function {declaration.name}",
+            f"the argument does not fit {_title(declaration)}",
             found=numbers.describe(binding),
             expected=wanted.name,
             hint=f"convert it: qd.{wanted.name}(…)",
@@ -85,7 +91,7 @@ def _pointer(
     if type(binding) is not Array or (element and scalar_of(binding.type).name != element):
         raise walker.error(
             node,
-            f"the C function {declaration.name} takes a pointer here",
+            f"{_title(declaration)} takes a pointer here",
             found=numbers.describe(binding),
             expected=expected,
             kind=QuadrantsTypeError,
@@ -94,7 +100,7 @@ def _pointer(
         planes = binding.type.layout == "S"
         raise walker.error(
             node,
-            f"the C function {declaration.name} takes dense memory, and this array "
+            f"{_title(declaration)} takes dense memory, and this array "
             + ("has a plane for each component" if planes else "may have strides"),
             hint="make the field with layout=qd.Layout.AOS" if planes else "pass np.ascontiguousarray(x)",
             kind=QuadrantsTypeError,

@@ -17,8 +17,30 @@ from quadrants.errors import QuadrantsRuntimeError
 from quadrants.ir.types import ScalarType, parse_type, u1
 from quadrants.records import Record
 
-__all__ = ["PREFIX", "TALLY", "Declaration", "Routine", "address_of", "call", "link_name", "linked_address", "pointee"]
+__all__ = [
+    "PREFIX",
+    "PTX_REGISTERS",
+    "TALLY",
+    "Declaration",
+    "Routine",
+    "address_of",
+    "call",
+    "link_name",
+    "linked_address",
+    "pointee",
+]
 
+PTX_REGISTERS = {
+    "i16": "h",
+    "u16": "h",
+    "i32": "r",
+    "u32": "r",
+    "i64": "l",
+    "u64": "l",
+    "f32": "f",
+    "f64": "d",
+}
+"""The types that PTX has registers for, with LLVM's letters for those."""
 PREFIX = "qd.c:"
 """How the link names of C functions begin."""
 TALLY = "qd.tally:"
@@ -29,7 +51,8 @@ class Declaration(Record):
     """A function of C as kernels call it. `parameters`: names of scalar types; '*f32' is a pointer to those, '*' one to
     anything. `result`: the scalar type's name, '' for none. `is_pure`: the result follows from the numbers alone, and a
     call may be left out, moved and made where the program makes none. `reads`, `writes`: positions of pointers, None where
-    nobody has declared them: then all are, and the function may do anything. `targets`: names, () for all that can."""
+    nobody has declared them: then all are, and the function may do anything. `targets`: names, () for all that can.
+    `assembly`: the text in those targets' assembly that stands in place of a call, '' for functions of C."""
 
     name: str
     library: str | None
@@ -40,6 +63,7 @@ class Declaration(Record):
     reads: tuple[int, ...] | None = None
     writes: tuple[int, ...] | None = None
     targets: tuple[str, ...] = ()
+    assembly: str = ""
 
 
 class Routine(Record):

@@ -100,6 +100,7 @@ from quadrants.lang.ops import (
     tanh,
     zero,
 )
+from quadrants.lang.ptx import ptx
 from quadrants.lang.streams import Event, Stream, create_event, create_stream
 from quadrants.lang.tensor import Backend, MatrixTensor, Tensor, VectorTensor, tensor, wrap
 from quadrants.lang.types import (
@@ -267,6 +268,7 @@ __all__ = [
     "no_activate",
     "one",
     "pow",
+    "ptx",
     "pyfunc",
     "python",
     "randn",

@@ -71,6 +71,8 @@ class _Offloader:
     def _is_the_devices(self, op: Op) -> bool:
         if op.kind in TERMINATORS or op.kind in ("constant", "dim", "temporary", "release", "random"):
             return False
+        if op.kind == "external_pure":
+            return True  # the device's assembly
         if op.regions:
             return not _is_the_hosts(op)
         return not (is_pure(op.kind) and all(operand in self.known for operand in op.operands))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from quadrants.errors import QuadrantsUnsupportedError
-from quadrants.ir.nodes import Function, Location, Module, walk
+from quadrants.ir.nodes import Function, Location, Module, Op, walk
 from quadrants.ir.types import Type, scalar_of, scalar_types
 from quadrants.passes.places import shown
 from quadrants.targets.capability import CapabilityRecord
@@ -37,13 +37,25 @@ def _refuse_functions_of_c(module: Module, record: CapabilityRecord) -> None:
         for op in walk(function.body):
             if op.kind in ("external", "external_pure"):
                 targets = op.attribute("targets")
-                if not record.calls_c or (targets and record.name not in targets):
+                if op.attribute("assembly"):
+                    _refuse_assembly(op, record)
+                elif not record.calls_c or (targets and record.name not in targets):
                     raise QuadrantsUnsupportedError.at(
                         shown(op.location),
                         f"the target {record.name} cannot call the C function {op.attribute('symbol')}",
                         expected=f"one of {', '.join(targets)}" if targets else "a CPU",
                         hint="write it as a Python function, or use another target: qd.init(arch=…)",
                     )
+
+
+def _refuse_assembly(op: Op, record: CapabilityRecord) -> None:
+    if record.name not in op.attributes["targets"]:
+        raise QuadrantsUnsupportedError.at(
+            shown(op.location),
+            f"the target {record.name} does not run the assembly {op.attribute('symbol')}",
+            expected=" or ".join(op.attributes["targets"]),
+            hint="call a function of the language there: `if qd.static(qd.cfg.arch == qd.cuda): … else: …`",
+        )
 
 
 def _values(function: Function) -> Iterator[tuple[Type, Location | None]]:

@@ -70,6 +70,7 @@ class DeviceWords(Record):
     stack_space: int = 0
     constant_space: int = 0
     atomic_scope: str = ""
+    assembly_registers: dict[str, str] = fresh(dict[str, str])
     sum_annotations: str = ""
     subgroup: int = 1
     fences: dict[str, str] = fresh(dict[str, str])
@@ -109,6 +110,7 @@ def emit_tasks(
     groups = _reached(module, tasks)
     program = facts(module, groups, record, "")
     program.stack_space, program.constant_space = words.stack_space, words.constant_space
+    program.assembly_registers = words.assembly_registers
     program.atomic_scope, program.sum_annotations = words.atomic_scope, words.sum_annotations
     program.subgroup, program.fences = words.subgroup, words.fences
     unit = Unit(program)

@@ -26,6 +26,9 @@ def _external(writer: Writer, op: Op) -> None:
             arguments.append(f"ptr {_pointer(writer, first, operands)}")
     result = op.attribute("type")
     pure = op.kind == "external_pure"
+    if op.attribute("assembly"):
+        _assembly(writer, op, arguments, pure)
+        return
     # One function may be declared in several ways: what it does is said of the call.
     symbol = '"' + link_name(op.attributes["library"], op.attributes["symbol"]).replace('"', "\\22") + '"'
     attributes = "nounwind willreturn memory(none)" if pure else "nounwind"
@@ -36,6 +39,25 @@ def _external(writer: Writer, op: Op) -> None:
         writer.line(text)
     else:
         writer.names[op.results[0]] = writer.assign(text)
+
+
+def _assembly(writer: Writer, op: Op, arguments: list[str], pure: bool) -> None:
+    """Assembly in place of a call. Law: its operands are those that there are (`qd.ptx`), for LLVM does not come back else."""
+    result = op.attribute("type")
+    registers = writer.program.assembly_registers
+    inputs = ["l" if pointee(name) is not None else registers[name] for name in op.attributes["parameters"]]
+    constraints = ([f"={registers[result.name]}"] if result is not None else []) + inputs
+    if not pure:
+        constraints.append("~{memory}")
+    text = "".join([c if c.isprintable() and c not in '"\\' else f"\\{ord(c):02X}" for c in op.attributes["assembly"]])
+    returned = register_type(result) if result is not None else "void"
+    effects = ("", " willreturn memory(none)") if pure else ("sideeffect ", "")
+    arguments = [argument.replace(" signext", "").replace(" zeroext", "") for argument in arguments]
+    call = f'call {returned} asm {effects[0]}"{text}", "{",".join(constraints)}"({", ".join(arguments)}) nounwind{effects[1]}'
+    if result is None:
+        writer.line(call)
+    else:
+        writer.names[op.results[0]] = writer.assign(call)
 
 
 def _pointer(writer: Writer, array: Value, operands: list[Value]) -> str:

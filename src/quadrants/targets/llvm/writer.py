@@ -29,6 +29,7 @@ class Program(MutableRecord):
 
     Pointers are of the address space that reaches all memory, 0; `stack_space` and `constant_space` are where stack memory
     and constant tables lie. atomic_scope: LLVM's words for the threads that atomic operations are atomic for;
+    assembly_registers: LLVM's letters for the registers that types of operands of assembly lie in;
     sum_annotations: what is known of the memory that atomic operations on floats meet; subgroup: threads of one on a device;
     fences: LLVM's words for the scopes of fences.
     """
@@ -44,6 +45,7 @@ class Program(MutableRecord):
     stack_space: int = 0
     constant_space: int = 0
     atomic_scope: str = ""
+    assembly_registers: dict[str, str] = fresh(dict[str, str])
     sum_annotations: str = ""
     subgroup: int = 1
     fences: dict[str, str] = fresh(dict[str, str])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from quadrants.ir.external import PTX_REGISTERS
 from quadrants.targets.llvm.cuda.products import multiply
 from quadrants.targets.llvm.device_state import STATE_FUNCTIONS, SUPPORTED
 from quadrants.targets.llvm.emit_device import DeviceWords
@@ -72,6 +73,7 @@ define internal i64 @qd_ballot(i64 %members, i1 %vote) alwaysinline convergent n
 # `minctasm`: without it ptxas rather keeps values in memory than take more registers than leave room for all the threads that
 # there could be.
 WORDS = DeviceWords(
+    assembly_registers=PTX_REGISTERS,
     convention="ptx_kernel",
     frame='ptr byval([{size} x i8]) align 8 "nvvm.grid_constant" %frame',
     attributes='"nvvm.maxntid"="{threads},1,1" "nvvm.minctasm"="1"',
