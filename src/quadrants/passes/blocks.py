@@ -141,6 +141,9 @@ def _by_blocks(loop: Op, module: Module, context: PassContext) -> list[Op]:
         context.count("block loops")
         context.notice("blocks", f"the threads of a block run in turn: {reason}", loop.location)
         Stretches(body, region, thread, width, size, together, loop.location).run()
+        for inner in walk(body):
+            if inner.kind == "for":  # of a single block they come to stand at the top level, where no user put them
+                inner.attributes = {**inner.attributes, "quiet": True}
     else:
         context.count("block loops, native")
         _native(inside, region, width, size)

@@ -144,6 +144,8 @@ class _Classifier:
             replace_uses(self.nest, value, start)
 
     def _tell_carried(self, loop: Op, position: int) -> None:
+        if loop.attribute("quiet"):
+            return
         argument, end = carried_arguments(loop)[position], loop.regions[0].ops[-1]
         assigned = end.operands[position].owner if end.kind == "yield" else None
         where = assigned.location if type(assigned) is Op else end.location
@@ -172,6 +174,8 @@ class _Classifier:
         return verdict is FINE or (verdict is UNDECIDED and not strict)
 
     def _tell_memory(self, loop: Op, array: Value, first: Access, second: Access) -> None:
+        if loop.attribute("quiet"):
+            return
         name = f"`{self.names.get(array) or name_of(array)}`"
         one, other = first.op.location, second.op.location
         verb, other_verb = _VERBS[first.kind], _VERBS[second.kind]

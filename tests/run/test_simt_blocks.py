@@ -1,4 +1,4 @@
-"""Fences that other blocks see, on every target that has them."""
+"""Blocks among themselves: fences that others see, on every target that has them, and a single one."""
 
 from __future__ import annotations
 
@@ -62,3 +62,22 @@ def test_a_fence_outside_of_loops_is_refused() -> None:
 
     with pytest.raises(QuadrantsSyntaxError, match="for loops at a kernel's top level"):
         outside(np.zeros(3))
+
+
+def test_nothing_is_told_of_loops_within_a_single_block(capsys: pytest.CaptureFixture[str]) -> None:
+    @qd.kernel
+    def rounds(x):
+        qd.loop_config(block_dim=32)
+        for i in range(32):
+            shared = block.SharedArray(32, qd.i32)
+            for k in range(20):
+                shared[i] = x[i]
+                block.sync()
+                x[i] = shared[(i + k) % 32]
+                block.sync()
+
+    x = np.arange(32, dtype=np.int32)
+    rounds(x)
+    assert (x == (np.arange(32) + sum(range(20))) % 32).all()
+    told = capsys.readouterr()
+    assert "runs in order" not in told.out + told.err
