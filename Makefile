@@ -15,7 +15,7 @@ help:
 	@echo "make test   all tests"
 	@echo "make check  format, lint, types, layering and the fast tests, in under a minute"
 	@echo "make fuzz   N=500 random programs from SEED=0 on, against the oracle"
-	@echo "make fuzz-blocks   the same for blocks of threads, on TARGETS=kernel,x64,cuda,..."
+	@echo "make fuzz-blocks   the same for blocks of threads and what devices do, on TARGETS=kernel,x64,cuda,..."
 	@echo "make bench  our workloads against the installed peers, in one interleaved run"
 	@echo "make errors how far elementary functions are off: all 2**32 numbers of f32 (an hour), samples of f64"
 	@echo "make peers  install those peers, each in its own environment"
@@ -62,10 +62,11 @@ check: $(READY)
 fuzz: $(READY)
 	$(BIN)/python -m quadrants.evidence.fuzz --programs $(N) --seed $(SEED) --jobs $(JOBS)
 
-# The same for blocks of threads that meet, on TARGETS (kernel: as written, before any pass).
+# The same for blocks of threads that meet, and for what devices do in blocks, on TARGETS (kernel: before any pass).
 TARGETS ?= kernel,x64
 fuzz-blocks: $(READY)
 	$(BIN)/python -m quadrants.evidence.fuzz --blocks $(TARGETS) --programs $(N) --seed $(SEED)
+	$(BIN)/python -m quadrants.evidence.fuzz --devices $(TARGETS) --programs $(N) --seed $(SEED)
 
 types: $(READY)
 	$(BIN)/pyright

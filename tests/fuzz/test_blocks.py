@@ -1,14 +1,22 @@
-"""Random programs of block loops: their second opinion, what they have in them, and a few on every target."""
+"""Random programs of block loops, and of what devices do in ways of their own: their second opinion, what they have in them,
+and a few on every target."""
 
 from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+import quadrants as qd
+from quadrants import knobs
 from quadrants.evidence.fuzz.block_code import Branch, parts
 from quadrants.evidence.fuzz.block_programs import BlockLoop, BlockProgram
-from quadrants.evidence.fuzz.block_trial import TARGETS, Way, check, check_apart, reduced, told, way_of
+from quadrants.evidence.fuzz.block_trial import EAGER, KINDS, TARGETS, Way, check, check_apart, reduced, told, way_of
 from quadrants.evidence.fuzz.block_worlds import World, team_reduce, team_scan, team_shuffle
+from quadrants.evidence.fuzz.device_programs import DeviceProgram
+from quadrants.evidence.fuzz.trial import load
 
 pytestmark = pytest.mark.slow
 
@@ -32,6 +40,15 @@ FEATURES = (
     "for j in range(",
     "own[",
 )
+
+IN_BLOCKS = (
+    "reductions in blocks",
+    "scattered sums in shared memory",
+    "contractions in shared memory",
+    "boxes in shared memory",
+    "loops shared by teams",
+)
+"""What the compiler counts where a device's threads work together on a plain loop."""
 
 
 def test_a_seed_gives_one_program() -> None:
@@ -57,10 +74,11 @@ def test_what_teams_come_to() -> None:
     assert behind.tolist()[0] == [1, 3, 4, 4, 50] and behind[1, :3].tolist() == [7, 8, 8]
 
 
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("seed", range(4))
-def test_random_program(seed: int, target: str) -> None:
-    failure = check_apart(BlockProgram(seed), way_of(seed, target))
+def test_random_program(seed: int, target: str, kind: str) -> None:
+    failure = check_apart(KINDS[kind](seed), way_of(seed, target))
     if failure is not None and failure.kind == "missing":
         pytest.skip(failure.text)
     assert failure is None
@@ -73,7 +91,7 @@ def test_a_difference_is_told_and_the_program_made_smaller(monkeypatch: pytest.M
     def wrong(self: BlockProgram) -> list[np.ndarray]:
         """What programs with a branch mean, but for the first number of the last array."""
         found = right(self)
-        loops = [loop for loop in self.loops if type(loop) is BlockLoop]
+        loops = [loop for loop in self.loops if isinstance(loop, BlockLoop)]
         branches = [1 for loop in loops for body in loop.bodies for all_, k in parts(body) if type(all_[k]) is Branch]
         found[-1].flat[0] += bool(branches)
         return found
@@ -88,5 +106,27 @@ def test_a_difference_is_told_and_the_program_made_smaller(monkeypatch: pytest.M
     assert len(program.text()) < before / 2 and "if " in program.text()
 
 
+def test_devices_do_what_pays_in_blocks(tmp_path: Path) -> None:
+    missing = set(IN_BLOCKS)
+    with Way("simulated", {}, eager=True).in_force():
+        for seed in range(60):
+            qd.init(arch=knobs.Arch.simulated, default_ip=qd.i32, log_level="error")
+            program = DeviceProgram(seed)
+            kernel: Any = qd.kernel(load(program.text(), tmp_path, f"program_{seed}").program)
+            kernel(*program.arguments())
+            missing -= {name for name in missing if name in kernel.report()}
+            if not missing:
+                break
+    qd.reset()
+    assert not missing
+
+
+def test_eager_passes_are_as_before_afterwards() -> None:
+    before = [getattr(module, name) for module, name, _ in EAGER]
+    with Way("x64", {}, eager=True).in_force():
+        assert [getattr(module, name) for module, name, _ in EAGER] == [value for _, _, value in EAGER]
+    assert [getattr(module, name) for module, name, _ in EAGER] == before
+
+
 def test_a_program_that_is_right_is_not_made_smaller() -> None:
-    assert told(1, "x64", 1.0).endswith("nothing is wrong\n")
+    assert told("blocks", 1, "x64", 1.0).endswith("nothing is wrong\n")

@@ -21,7 +21,6 @@ from quadrants import knobs
 from quadrants.errors import QuadrantsUnsupportedError
 from quadrants.evidence.conformance import elementwise
 from quadrants.evidence.fuzz import block_trial, trial
-from quadrants.evidence.fuzz.block_programs import BlockProgram
 from quadrants.evidence.fuzz.generate import program_text
 from quadrants.evidence.fuzz.settings import Settings
 from quadrants.evidence.programs import Program, TargetExecutor, disagreement, mismatch
@@ -77,9 +76,11 @@ def programs(_: int) -> list[Case]:
 
 
 def fuzz(count: int) -> list[Case]:
-    """The fuzzer's first programs, and its first ones of blocks of threads."""
+    """The fuzzer's first programs, of each kind."""
     found = [Case(f"seed {seed}", partial(_random_program, seed)) for seed in range(count)]
-    return found + [Case(f"blocks, seed {seed}", partial(_block_program, seed)) for seed in range(count)]
+    for kind in block_trial.KINDS:
+        found += [Case(f"{kind}, seed {seed}", partial(_program_of_kind, kind, seed)) for seed in range(count)]
+    return found
 
 
 CASES: dict[str, Callable[[int], list[Case]]] = {
@@ -162,8 +163,8 @@ def _random_program(seed: int, target: str) -> None:
     _tell(failure)
 
 
-def _block_program(seed: int, target: str) -> None:
-    _tell(block_trial.check(BlockProgram(seed), block_trial.Way(target, {})))
+def _program_of_kind(kind: str, seed: int, target: str) -> None:
+    _tell(block_trial.check(block_trial.KINDS[kind](seed), block_trial.Way(target, {}, eager=True)))
 
 
 def _tell(failure: trial.Failure | None) -> None:

@@ -6,8 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from quadrants.evidence.fuzz.block_programs import BlockProgram
-from quadrants.evidence.fuzz.block_trial import TARGETS, block_campaign, told
+from quadrants.evidence.fuzz.block_trial import KINDS, TARGETS, block_campaign, told
 from quadrants.evidence.fuzz.campaign import campaign, work
 
 
@@ -22,18 +21,17 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--reduce", type=int, metavar="SEED", help="shrink a failing program and write it as a test")
     parser.add_argument("--into", default="tests/fuzz/found", help="the folder for it (tests/fuzz/found)")
     parser.add_argument("--seconds", type=float, default=300.0, help="for how long to reduce (300)")
-    parser.add_argument(
-        "--blocks",
-        metavar="TARGETS",
-        help=f"programs of blocks of threads instead, on targets with commas between, of {', '.join(TARGETS)}",
-    )
+    for kind, what in (("blocks", "blocks of threads"), ("devices", "reductions, products, stencils")):
+        text = f"programs of {what} instead, on targets with commas between, of {', '.join(TARGETS)}"
+        parser.add_argument(f"--{kind}", metavar="TARGETS", help=text)
     parser.add_argument("--work", type=int, nargs=2, help=argparse.SUPPRESS)
     chosen = parser.parse_args(arguments)
     if chosen.work:
         work(*chosen.work)
         return 0
-    if chosen.blocks:
-        return _blocks(chosen)
+    for kind in KINDS:
+        if getattr(chosen, kind):
+            return _on_targets(kind, chosen)
     if chosen.show is not None:
         from quadrants.evidence.fuzz.generate import program_text
 
@@ -46,20 +44,20 @@ def main(arguments: list[str] | None = None) -> int:
     return 1 if summary.findings else 0
 
 
-def _blocks(chosen: argparse.Namespace) -> int:
-    """The same for programs of blocks of threads: they are in loops over blocks, and meet."""
-    targets = chosen.blocks.split(",")
+def _on_targets(kind: str, chosen: argparse.Namespace) -> int:
+    """The same for programs of another kind, on targets that are named."""
+    targets = getattr(chosen, kind).split(",")
     if unknown := set(targets) - set(TARGETS):
-        raise SystemExit(f"--blocks: {', '.join(sorted(unknown))}: of {', '.join(TARGETS)}, with commas between")
+        raise SystemExit(f"--{kind}: {', '.join(sorted(unknown))}: of {', '.join(TARGETS)}, with commas between")
     if chosen.show is not None:
-        print(BlockProgram(chosen.show).text())
+        print(KINDS[kind](chosen.show).text())
         return 0
     if chosen.reduce is not None:
         for target in targets:
-            print(told(chosen.reduce, target, chosen.seconds))
+            print(told(kind, chosen.reduce, target, chosen.seconds))
         return 0
     seeds = range(chosen.seed, chosen.seed + chosen.programs)
-    return 1 if block_campaign(seeds, targets, chosen.stop_after, sys.stdout) else 0
+    return 1 if block_campaign(kind, seeds, targets, chosen.stop_after, sys.stdout) else 0
 
 
 def _reduce(seed: int, folder: Path, seconds: float) -> int:

@@ -13,7 +13,21 @@ import numpy as np
 from quadrants.evidence.fuzz.block_worlds import Mask, World
 from quadrants.records import Record
 
-__all__ = ["Branch", "Code", "Exchange", "Expression", "Jump", "Loop", "Statement", "lines_of", "parts", "run_all"]
+__all__ = [
+    "Branch",
+    "Code",
+    "Exchange",
+    "Expression",
+    "Jump",
+    "Loop",
+    "Part",
+    "Program",
+    "Statement",
+    "lines_of",
+    "parts",
+    "put",
+    "run_all",
+]
 
 
 class Expression(Record):
@@ -33,6 +47,53 @@ class Code(Protocol):
     def lines(self, indent: int) -> list[str]: ...
 
     def run(self, world: World, mask: Mask) -> None: ...
+
+
+class Part(Protocol):
+    """A loop of a program: its text, and what it does to the arrays."""
+
+    def lines(self) -> list[str]: ...
+
+    def run(self, memory: dict[str, np.ndarray], numbers: dict[str, int]) -> None: ...
+
+
+class Program:
+    """A program with its arguments: `memory`, arrays by name, and `numbers`; `loops` may be made fewer. `subgroup`: how many
+    threads one has."""
+
+    header = "import quadrants as qd\n"
+
+    def __init__(self) -> None:
+        self.subgroup = 32
+        self.numbers: dict[str, int] = {}
+        self.memory: dict[str, np.ndarray] = {}
+        self.loops: list[Part] = []
+
+    def declarations(self) -> list[str]:
+        """Lines between the header and the program."""
+        return []
+
+    def text(self) -> str:
+        """The program as a module."""
+        parameters = [*self.memory, *(f"{name}: qd.i32" for name in self.numbers)]
+        lines = ["", f"def program({', '.join(parameters)}):"]
+        for loop in self.loops:
+            lines += loop.lines()
+        if not self.loops:
+            lines.append(put(1, "pass"))
+        return "\n".join([self.header, *self.declarations(), *lines]) + "\n"
+
+    def arguments(self) -> list[Any]:
+        """New arguments."""
+        return [*(array.copy() for array in self.memory.values()), *self.numbers.values()]
+
+    def expected(self) -> list[np.ndarray]:
+        """The arrays afterwards."""
+        memory = {name: array.copy() for name, array in self.memory.items()}
+        with np.errstate(all="ignore"):
+            for loop in self.loops:
+                loop.run(memory, self.numbers)
+        return list(memory.values())
 
 
 def put(indent: int, text: str) -> str:

@@ -8,7 +8,7 @@ subgroups meet, and the same way where blocks do.
 from __future__ import annotations
 
 import random
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from quadrants.evidence.fuzz.block_code import (
     Expression,
     Jump,
     Loop,
+    Program,
     Statement,
     lines_of,
     put,
@@ -505,20 +506,22 @@ class PlainLoop:
         found[0, :count] = found[0, :count] * self.by + found[1, :count] - np.arange(count)
 
 
-class BlockProgram:
-    """A seed's program: its loops, which may be made smaller, and its arguments."""
+class BlockProgram(Program):
+    """A seed's program."""
+
+    header = HEADER
 
     def __init__(self, seed: int) -> None:
+        super().__init__()
         source = random.Random(f"{seed} blocks")
         self.subgroup = source.choice((8, 16, 32, 32, 32, 64))
         self.numbers = {"p": source.randint(-3, 60), "q": source.randint(0, 5)}
         rng = np.random.default_rng(seed)
-        self.memory: dict[str, np.ndarray] = {
+        self.memory = {
             "x": rng.integers(-100, 100, 300).astype(np.int32),
             "z": rng.integers(0, 1 << 40, 17).astype(np.int64),
         }
         inputs = {"x": "i32 300", "z": "i64 17"}
-        self.loops: list[Any] = []
         for number in range(source.choice((1, 1, 2))):
             loop = BlockLoop(source, self.subgroup, number, dict(inputs))
             self.loops.append(loop)
@@ -529,28 +532,7 @@ class BlockProgram:
             if source.random() < 0.3:
                 self.loops.append(PlainLoop(source, number, loop.count))
 
-    def text(self) -> str:
-        """The program as a module."""
-        parameters = ", ".join(self.memory)
-        lines = ["", f"def program({parameters}, p: qd.i32, q: qd.i32):"]
-        for loop in self.loops:
-            lines += loop.lines()
-        if not self.loops:
-            lines.append(put(1, "pass"))
-        vectors = [f"{s.dtype}_{s.row} = qd.types.vector({s.row}, qd.{s.dtype})" for s in self.vectors()]
-        return "\n".join([HEADER, *dict.fromkeys(vectors), *lines]) + "\n"
-
-    def vectors(self) -> list[Shared]:
-        """The shared memory whose elements are vectors."""
-        return [s for loop in self.loops if type(loop) is BlockLoop for s in loop.shared if s.row]
-
-    def arguments(self) -> list[Any]:
-        return [*(array.copy() for array in self.memory.values()), *self.numbers.values()]
-
-    def expected(self) -> list[np.ndarray]:
-        """The arrays afterwards."""
-        memory = {name: array.copy() for name, array in self.memory.items()}
-        with np.errstate(all="ignore"):
-            for loop in self.loops:
-                loop.run(memory, self.numbers)
-        return list(memory.values())
+    def declarations(self) -> list[str]:
+        """The types of shared vectors."""
+        shared = [s for loop in self.loops if isinstance(loop, BlockLoop) for s in loop.shared if s.row]
+        return list(dict.fromkeys(f"{s.dtype}_{s.row} = qd.types.vector({s.row}, qd.{s.dtype})" for s in shared))

@@ -1,4 +1,4 @@
-"""Programs of block loops on targets, against what they mean; failing ones are made smaller.
+"""Programs of block loops, and of what devices do in ways of their own, on targets, against what they mean; failing ones are made smaller.
 
 Each runs in a process of its own, which may crash or hang.
 """
@@ -11,7 +11,8 @@ import random
 import signal
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -19,29 +20,59 @@ import numpy as np
 
 from quadrants import knobs
 from quadrants.evidence.emulation import emulation
-from quadrants.evidence.fuzz.block_code import parts
+from quadrants.evidence.fuzz.block_code import Program, parts
 from quadrants.evidence.fuzz.block_programs import BlockProgram
+from quadrants.evidence.fuzz.device_programs import DeviceProgram
 from quadrants.evidence.fuzz.trial import Failure, load
+from quadrants.passes import reduce_in_blocks, scatter_in_blocks, share_rows, stage_boxes, stage_tiles
 from quadrants.records import Record
 from quadrants.targets import table
 
-__all__ = ["TARGETS", "Way", "block_campaign", "check", "check_apart", "reduced", "told", "way_of"]
+__all__ = ["EAGER", "KINDS", "TARGETS", "Way", "block_campaign", "check", "check_apart", "reduced", "told", "way_of"]
 
 SECONDS_FOR_ONE = 60
 
 TARGETS = ("kernel", "reference", "simulated", "x64", "arm64", "cuda", "amdgpu", "vulkan")
 """Where programs run; `kernel`: interpreted as they were written, before any pass takes block loops apart."""
+KINDS: dict[str, Callable[[int], Program]] = {"blocks": BlockProgram, "devices": DeviceProgram}
+"""Programs by what is in them: block loops, and what devices do in ways of their own."""
 _UNTOUCHED = "inline"  # the pass before those that know of threads
 
 
+# Sizes from which passes for devices find their work worth it, and smaller ones.
+EAGER: tuple[tuple[Any, str, Any], ...] = (
+    (stage_tiles, "_SMALLEST", 1),
+    (stage_tiles, "_LEAST", 1),
+    (stage_boxes, "_GAIN", 0.0),
+    (reduce_in_blocks, "_ITERATIONS", 1),
+    (scatter_in_blocks, "_LEAST", 1),
+    (scatter_in_blocks, "_TIMES", 0),
+    (share_rows, "_SHORTEST", 1),
+)
+
+
 class Way(Record):
-    """A target with the options of `qd.init`."""
+    """A target with the options of `qd.init`. `eager`: what pays at large sizes only is done at small ones."""
 
     target: str
     options: dict[str, Any]
+    eager: bool = False
 
     def __str__(self) -> str:
-        return ", ".join([self.target, *(f"{name}={value!r}" for name, value in self.options.items())])
+        facts = [self.target, *(f"{name}={value!r}" for name, value in self.options.items())]
+        return ", ".join([*facts, *["eager"] * self.eager])
+
+    @contextmanager
+    def in_force(self) -> Iterator[None]:
+        """What is no option of `qd.init` is set while a program is compiled."""
+        before = [getattr(module, name) for module, name, _ in EAGER]
+        for module, name, value in EAGER if self.eager else ():
+            setattr(module, name, value)
+        try:
+            yield
+        finally:
+            for (module, name, _), value in zip(EAGER, before):
+                setattr(module, name, value)
 
 
 def way_of(seed: int, target: str) -> Way:
@@ -57,10 +88,10 @@ def way_of(seed: int, target: str) -> Way:
     if target == "x64":
         options["lanes"] = source.choice((0, 1, 8, 16))
         options["cpu_max_num_threads"] = source.choice((1, 2))
-    return Way(target, options)
+    return Way(target, options, source.random() < 0.7)
 
 
-def check(program: BlockProgram, way: Way) -> Failure | None:
+def check(program: Program, way: Way) -> Failure | None:
     """How the program differs on a target from what it means; None if it does not."""
     import quadrants as qd
 
@@ -81,7 +112,8 @@ def check(program: BlockProgram, way: Way) -> Failure | None:
             )
             module = load(program.text(), Path(folder), "program")
             arguments = program.arguments()
-            qd.kernel(module.program)(*arguments)
+            with way.in_force():
+                qd.kernel(module.program)(*arguments)
         except Exception as error:  # whatever the compiler raises is what was looked for
             return Failure(type(error).__name__, str(error))
         finally:
@@ -93,7 +125,7 @@ def check(program: BlockProgram, way: Way) -> Failure | None:
     return None
 
 
-def check_apart(program: BlockProgram, way: Way, seconds: int = SECONDS_FOR_ONE) -> Failure | None:
+def check_apart(program: Program, way: Way, seconds: int = SECONDS_FOR_ONE) -> Failure | None:
     """The same in a process of its own, which may crash or hang."""
     reading, writing = os.pipe()
     child = os.fork()
@@ -129,26 +161,26 @@ def _words(text: str) -> list[str]:
     return [word for word in line.split() if word.isalpha()]
 
 
-def block_campaign(seeds: range, targets: Sequence[str], stop_after: int, output: TextIO) -> int:
+def block_campaign(kind: str, seeds: range, targets: Sequence[str], stop_after: int, output: TextIO) -> int:
     """Runs the programs of some seeds on targets and tells failures as they come; gives how many there are."""
     found = count = 0
     for seed in seeds:
         for target in targets:
             way = way_of(seed, target)
-            failure = check_apart(BlockProgram(seed), way)
+            failure = check_apart(KINDS[kind](seed), way)
             count += 1
             if failure is not None:
                 found += 1
                 print(f"seed {seed} on {way}: {failure.kind}: {failure.text}", file=output, flush=True)
         if found >= stop_after:
             break
-    print(f"programs of blocks on {', '.join(targets)}: {count} runs, {found} failures", file=output)
+    print(f"programs of {kind} on {', '.join(targets)}: {count} runs, {found} failures", file=output)
     return found
 
 
-def told(seed: int, target: str, seconds: float) -> str:
+def told(kind: str, seed: int, target: str, seconds: float) -> str:
     """The smallest program that fails as that of a seed does on a target."""
-    program, way = BlockProgram(seed), way_of(seed, target)
+    program, way = KINDS[kind](seed), way_of(seed, target)
     failure = check_apart(program, way)
     if failure is None:
         return f"seed {seed} on {way}: nothing is wrong\n"
@@ -157,7 +189,7 @@ def told(seed: int, target: str, seconds: float) -> str:
     return f"{program.text()}\n{given}\n# {failure.kind}: {failure.text}\n"
 
 
-def reduced(program: BlockProgram, way: Way, wanted: Failure, seconds: float = 120.0) -> Failure:
+def reduced(program: Program, way: Way, wanted: Failure, seconds: float = 120.0) -> Failure:
     """Takes statements out of the program, as long as it fails in the same way; gives how it fails then."""
     deadline = time.monotonic() + seconds
     failure, changed = wanted, True
@@ -178,7 +210,7 @@ def reduced(program: BlockProgram, way: Way, wanted: Failure, seconds: float = 1
     return failure
 
 
-def _edits(program: BlockProgram) -> list[tuple[list[Any], int, list[Any]]]:
+def _edits(program: Program) -> list[tuple[list[Any], int, list[Any]]]:
     """Places in lists of statements, and what to put there."""
     found: list[tuple[list[Any], int, list[Any]]] = [(program.loops, k, []) for k in range(len(program.loops))]
     for loop in program.loops:
