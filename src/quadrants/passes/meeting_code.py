@@ -262,10 +262,8 @@ def _scan(team: Team, builder: Builder, op: Op, members: Members) -> Value:
 
 def _shuffle(team: Team, builder: Builder, op: Op, members: Members) -> Value:
     value, source = op.operands
-    width: int = op.attributes["width"]
-    whole = not width
-    width = width or team.size
-    if not whole and width <= team.subgroup:
+    width, whole = team.width_of(op), not op.attributes["width"]
+    if width <= team.subgroup:
         return team.shuffle(builder, value, source, width, members)
     memory = team.memory(scalar_of(value.type))
     builder.op("store", value, memory, team.thread)
