@@ -31,13 +31,14 @@ def conform(arch: Arch, out: Path, parts: Iterable[str], programs: int, every: i
         "format": record.FORMAT,
         "target": capabilities.describe(arch),
         "made_with": capabilities.made_with(),
-        "parts": {part: record.evidence_of(_told(_part(part, arch, programs, every, jobs))) for part in chosen},
+        "parts": {},
     }
     evidence = record.merged(record.read(out), evidence)
-    record.write(out, evidence)
-    for part in evidence["parts"]:
-        found = record.counts(evidence["parts"][part])
-        print(f"{arch.name} {part}: {', '.join(f'{count} {status}' for status, count in found.items() if count)}")
+    for part in chosen:
+        evidence["parts"][part] = made = record.evidence_of(_told(_part(part, arch, programs, every, jobs)))
+        record.write(out, evidence)  # what ends the next part leaves this one
+        counts = ", ".join(f"{count} {status}" for status, count in record.counts(made).items() if count)
+        print(f"{arch.name} {part}: {counts}", flush=True)
     return 1 if record.failed(evidence) else 0
 
 
