@@ -44,8 +44,18 @@ DEVICES = ("simulated", "vulkan", "metal", "d3d12", "cuda", "amdgpu")
 SM = int(os.environ.get("QD_TEST_CUDA_SM", emulation.SM))
 PROCESSOR = os.environ.get("QD_TEST_AMD_PROCESSOR", emulation.PROCESSOR)
 
-# What devices and Arm64's process may refuse, and nothing else: by the words of the error.
-REFUSALS = ("functions that call themselves", "cannot call the C function", "WGSL has no fence", "has no f64")
+# What targets may refuse, and nothing else: by the words of the error.
+CALLS_OF_C = "cannot call the C function"
+RECURSION = "functions that call themselves"
+SHADERS = (CALLS_OF_C, RECURSION, "WGSL has no fence")
+REFUSALS: dict[str, tuple[str, ...]] = {
+    "simulated": (CALLS_OF_C,),
+    "cuda": (CALLS_OF_C,),
+    "amdgpu": (CALLS_OF_C, RECURSION),
+    "arm64": (CALLS_OF_C,),
+    "vulkan": SHADERS,
+    "metal": (*SHADERS, "the target metal has no f64"),
+}
 
 
 def marks(executor: TargetExecutor) -> list[pytest.MarkDecorator]:
@@ -79,12 +89,12 @@ def executor(request: pytest.FixtureRequest) -> Iterator[TargetExecutor]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """What a device is known to refuse is no failure there: the reason is shown with the skipped test. Any other refusal is."""
+    """What a target is known to refuse is no failure there: the reason is shown with the skipped test. Any other refusal is."""
     try:
         return (yield)
     except QuadrantsUnsupportedError as error:
         found = getattr(item, "funcargs", {}).get("executor")
-        if found is not None and found.arch in (*DEVICES, "arm64") and any(words in str(error) for words in REFUSALS):
+        if found is not None and any(words in str(error) for words in REFUSALS.get(found.arch, ())):
             pytest.skip(f"refused on {found.arch}: {str(error).splitlines()[0]}")
         raise
 
