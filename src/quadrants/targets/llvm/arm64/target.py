@@ -29,8 +29,9 @@ def machine_of(processor: str, features: str = "", triple: str = hosts.LINUX_ARM
 
     The triple's system decides how functions of C are called, and whether a register (x18) is the system's. Which loops run in
     vectors is not left to LLVM 22: two of its models of costs differ there, which it takes for a reason to end the process
-    (maxima of converted bytes were such loops)."""
-    return optimise.Machine(triple, processor, features, decides_on_vectors=False)
+    (maxima of converted bytes were such loops). Vectors are NEON's: of SVE, whose length is the processor's, LLVM makes no use
+    in loops with a number of lanes, and remarks on it for each."""
+    return optimise.Machine(triple, processor, ",".join(filter(None, [features, "-sve"])), decides_on_vectors=False)
 
 
 @lru_cache(maxsize=1)
@@ -52,7 +53,7 @@ def record(machine: optimise.Machine | None = None) -> CapabilityRecord:
         version=f"arm64-{VERSION}/{machine.triple}/{machine.processor}/{machine.features}",
         dtypes=DTYPES,
         vector_bits=128,
-        maximum_vector_bits=128,  # SVE's vectors are LLVM's to use
+        maximum_vector_bits=128,
         vector_registers=32,
         vector_constraint="w",
         marked_vectors=not machine.decides_on_vectors,
