@@ -199,3 +199,20 @@ def test_mistakes_are_told_where_functions_of_ours_are_called() -> None:
         parted(np.zeros(3, np.int32))
     assert "# here" in str(error.value) and "if x[i] > 0:" in str(error.value)
     assert qd.simt.subgroup.group_size() == 32 and qd.simt.subgroup.log2_group_size() == 5
+
+
+def test_vectors_are_shuffled_whole() -> None:
+    @qd.kernel
+    def reverse(x, out):
+        qd.loop_config(block_dim=32)
+        for i in range(32):
+            v = qd.Vector([x[i], 2.0 * x[i], -x[i]])
+            w = subgroup.shuffle(v, 31 - i) + subgroup.broadcast_first(v) + subgroup.shuffle_up(v, 1)
+            for k in qd.static(range(3)):
+                out[i, k] = w[k]
+
+    x = integers(32).astype(np.float32)
+    out = np.zeros((32, 3), np.float32)
+    reverse(x, out)
+    v = np.stack([x, 2 * x, -x], 1)
+    assert (out == v[::-1] + v[0] + np.concatenate([v[:1], v[:-1]])).all()
