@@ -43,6 +43,12 @@ class DeviceRuns:
 
     def run(self, values: list[tuple[Argument, Any]]) -> Any:
         """Runs the program on (leaf, Python object) pairs; gives the kernel's result."""
+        try:
+            return self._run(values)
+        except MemoryError as error:
+            raise self._program.without_memory(error) from None
+
+    def _run(self, values: list[tuple[Argument, Any]]) -> Any:
         program = self._program
         frame = program.filled(values)
         arrays: list[tuple[int, Any, bool]] = []
@@ -91,7 +97,9 @@ class DeviceRuns:
     def error(self) -> BaseException:
         """What the entry has noted."""
         error = noted()
-        return self._program.failed_check(error) if isinstance(error, QuadrantsAssertionError) else error
+        if isinstance(error, QuadrantsAssertionError):
+            return self._program.failed_check(error)
+        return error
 
 
 def _descriptor(array: DeviceArray) -> bytes:

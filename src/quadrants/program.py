@@ -229,6 +229,10 @@ class Program:
         """The error of a failed check, with the kernel's name and the line."""
         return _failed(type(error), str(error), self.name, error.location)
 
+    def without_memory(self, error: MemoryError) -> MemoryError:
+        """The error of a device that has no memory left, with the kernel's name."""
+        return MemoryError(f"{error}\n  in kernel {self.name}")
+
     def binding_for_calls(self) -> launch.Binding:
         if self.binding is None:
             self.binding = launch.Binding(self.entry, self.template, [], keep_alive=self)

@@ -141,3 +141,39 @@ def test_faults_are_told() -> None:
     qd.init(arch=qd.cpu)  # the processor is still there
     x = np.zeros(4)
     beyond(x, 1)
+
+
+@qd.kernel
+def stray(x, place: int):
+    for i in range(x.shape[0]):
+        x[i * place] = 1.0
+
+
+@qd.kernel
+def harmless(x):
+    for i in range(x.shape[0]):
+        x[i] += 1.0
+
+
+def test_a_fault_is_told_with_the_kernels_that_may_have_caused_it(driver: PlayedDriver) -> None:
+    qd.init(arch=qd.cuda, offline_cache=False, log_level="error")
+    x, y = qd.ndarray(qd.f32, 8), qd.ndarray(qd.f32, 8)
+    for _ in range(3):
+        harmless(x)
+        stray(y, 1)
+    assert x[0] == 3.0
+    stray(y, 1000000)
+    with pytest.raises(RuntimeError) as found:
+        qd.sync()
+    line = stray.function.__code__.co_firstlineno + 1
+    assert "ILLEGAL_ADDRESS" in str(found.value)
+    assert f"launched since the host last waited: stray ({__file__}:{line})" in str(found.value)
+    assert "harmless" not in str(found.value)
+
+
+def test_memory_that_is_not_there_is_told_with_the_kernel(driver: PlayedDriver) -> None:
+    qd.init(arch=qd.cuda, offline_cache=False, log_level="error")
+    driver.bindings.left = 1000
+    with pytest.raises(MemoryError, match=r"no memory left(.|\n)*in kernel harmless"):
+        harmless(np.zeros(1000))
+    harmless(np.zeros(10))

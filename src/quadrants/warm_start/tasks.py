@@ -23,6 +23,7 @@ def kept(code: HostCode) -> tuple[HostText, dict[str, Any]]:
     tasks = code.tasks.code
     content = tasks.code.encode() if isinstance(tasks.code, str) else tasks.code
     facts = {"symbols": list(tasks.symbols), "arrays": tasks.arrays, "is_text": isinstance(tasks.code, str)}
+    facts["title"] = tasks.title
     return HostText((*code.objects, (_CODE, content)), code.entry, code.externals), facts
 
 
@@ -41,6 +42,7 @@ def restore(
         program.messages,
         program.prints,
         facts["arrays"],
+        facts["title"],
     )
     target: Any = table.find(arch)
     made = target.restored(HostText(tuple(host), entry, tuple(externals)), code)

@@ -97,7 +97,10 @@ class AddressDriver(Protocol):
 
 
 class DriverMemory:
-    """An allocation; given back when nothing refers to it."""
+    """An allocation; given back when nothing refers to it. While Python ends the driver's own modules may be gone, and ours,
+    so the question is kept here; the process gives all of it back."""
+
+    _is_ending = staticmethod(sys.is_finalizing)
 
     def __init__(self, driver: AddressDriver, address: int, size: int) -> None:
         self._driver = driver
@@ -110,7 +113,7 @@ class DriverMemory:
         return self._driver.read(self.address + offset, size)
 
     def __del__(self) -> None:
-        if not sys.is_finalizing():  # then the driver's own modules may be gone, and the process gives all of it back
+        if not self._is_ending():
             self._driver.release(self.address)
 
 

@@ -145,7 +145,6 @@ def compiled(
     launched: Sequence[tuple[Task, Frame]],
     launch: NativeLaunch,
     shape: Shapes,
-    speaks: bool,
     level: int,
     verify: bool,
 ) -> tuple[tuple[tuple[str, bytes], ...], str, tuple[str, ...]]:
@@ -154,6 +153,6 @@ def compiled(
 
     machine = x64.host_machine()
     header = optimise.header(machine)
-    made = emit_host(module, launched, x64.record(), header, launch.text, shape, speaks)
+    made = emit_host(module, launched, x64.record(), header, launch.text, shape)
     content = optimise.compile_text(made.text, machine, min(level, 1), verify)
     return ((made.entry, content),), made.entry, tuple(sorted(undefined_symbols(content)))

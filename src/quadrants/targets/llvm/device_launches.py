@@ -8,10 +8,12 @@ Law: after a failed check no task does anything any more, and the host hears of 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from quadrants import knobs
+from quadrants.errors import QuadrantsRuntimeError
 from quadrants.ir.nodes import Module, Op
 from quadrants.targets.device import live
 from quadrants.targets.device.interface import HostCode, HostText
@@ -26,6 +28,7 @@ from quadrants.targets.llvm.emit_threads import block_of
 __all__ = ["Compiler", "LaunchDevice"]
 
 _MOST_BLOCKS = (1 << 31) - 1
+_MOST_TITLES = 8
 _WAVES = 8
 """Blocks of a launch, at most, for each multiprocessor: each thread then takes several iterations."""
 
@@ -43,15 +46,18 @@ class LaunchDevice:
         """The device as DLPack names it, where other packages can have its memory."""
         self._compiler = compiler
         self.services = Services(self)
-        self.speaking: weakref.WeakSet[Tasks] = weakref.WeakSet()
-        """The kernels that may fail a check."""
+        self.ready: weakref.WeakSet[Tasks] = weakref.WeakSet()
+        """The kernels that were loaded."""
         live.add(self)
 
     def allocate(self, size: int) -> _Memory:
         return _Memory(self, self.driver.allocate(size))
 
     def prepare(self, module: Module, tasks: Sequence[Task], options: knobs.Options) -> LaunchedTasks:
-        return LaunchedTasks(self, self._compiler(module, tasks, options), tasks, len(temporaries(module)))
+        compiled_tasks = self._compiler(module, tasks, options)
+        place = module.kernel.location
+        title = f"{module.entry} ({place.file}:{place.line})" if place is not None else module.entry
+        return LaunchedTasks(self, compiled_tasks, tasks, len(temporaries(module)), title)
 
     def host_code(
         self, module: Module, tasks: Sequence[Task], prepared: LaunchedTasks, options: knobs.Options
@@ -61,8 +67,7 @@ class LaunchDevice:
             return None
         launched = list(zip(tasks, prepared.frames))
         level = 1 if options.opt_level else 0
-        speaks = bool(prepared.code.messages)
-        objects, entry, externals = compiled(module, launched, launch, self.shape, speaks, level, options.verify)
+        objects, entry, externals = compiled(module, launched, launch, self.shape, level, options.verify)
         return self._over(HostText(objects, entry, externals), prepared)
 
     def restored(self, text: HostText, code: TaskCode) -> HostCode | None:
@@ -98,19 +103,42 @@ class LaunchDevice:
 
     def check(self) -> None:
         """The error of a check that failed; waits for everything launched before, if a check may have failed there."""
-        for tasks in tuple(self.speaking):
+        for tasks in tuple(self.ready):
             tasks.check()
 
     def synchronise(self) -> None:
         """Waits for everything launched before; the error of a check that failed. A GPU that was lost is not asked again."""
         if not self.driver.is_lost:
-            self.driver.synchronise()
+            with self.naming():
+                self.driver.synchronise()
             self.check()
+            self._all_done()
 
     def read(self, address: int, size: int) -> bytes:
         """Bytes of the device, behind everything launched before."""
         self.check()
-        return self.driver.read(address, size)
+        with self.naming():
+            data = self.driver.read(address, size)
+        self._all_done()
+        return data
+
+    @contextmanager
+    def naming(self) -> Iterator[None]:
+        """While it is open, an error of the driver's is told with the kernels that may have caused it: those that were launched since
+        the host last waited."""
+        try:
+            yield
+        except QuadrantsRuntimeError as error:
+            titles = sorted({tasks.title for tasks in tuple(self.ready) if tasks.plan.launched})
+            if not titles:
+                raise
+            shown = ", ".join(titles[:_MOST_TITLES]) + (", …" if len(titles) > _MOST_TITLES else "")
+            raise QuadrantsRuntimeError(f"{error}\n  launched since the host last waited: {shown}") from None
+
+    def _all_done(self) -> None:
+        """What was launched has run, and its checks were asked."""
+        for tasks in tuple(self.ready):
+            tasks.plan.launched = False
 
     def error_of(self, code: int) -> Exception:
         """What the driver says to a code of its own."""
@@ -129,5 +157,4 @@ class _Memory:
         self._memory.write(offset, data)
 
     def read(self, offset: int, size: int) -> bytes:
-        self._device.check()
-        return self._memory.read(offset, size)
+        return self._device.read(self.address + offset, size)

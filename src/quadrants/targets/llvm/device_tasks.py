@@ -30,13 +30,14 @@ _PRINT_BYTES = 1 << 20
 
 class TaskCode(Record):
     """What a driver loads, and what its kernels' names and the ids of their messages and prints are; `arrays`: how many
-    temporary arrays the host's part makes."""
+    temporary arrays the host's part makes; `title`: the kernel, and where it stands."""
 
     code: Any
     symbols: tuple[str, ...]
     messages: dict[int, Message]
     prints: dict[int, PrintFormat]
     arrays: int
+    title: str
 
 
 class Tasks:
@@ -51,6 +52,11 @@ class Tasks:
         self._kernels: list[Any] = []
         self._state: State | None = None
 
+    @property
+    def title(self) -> str:
+        """The kernel, and where it stands."""
+        return self.code.title
+
     def get_ready(self) -> None:
         """Loads the kernels, unless that is done."""
         if self._kernels or not self.code.symbols:
@@ -62,15 +68,14 @@ class Tasks:
             room = _PRINT_BYTES if self.code.prints else 0
             self._state = State(self._driver.allocate, room)
             self._driver.write(variable, struct.pack("<Q", self._state.address))
-        if self.code.messages:
-            self._device.speaking.add(self)
+        self._device.ready.add(self)
         self._kernels = kernels
         if self._driver.native_launch() is not None:
             self.plan.fill(list(map(int, kernels)))
 
     def check(self) -> None:
         """The error of a check that failed; waits for everything launched before."""
-        if self._state is None or not self.plan.launched:
+        if self._state is None or not self.code.messages or not self.plan.launched:
             return
         self.plan.launched = False
         if failure := self._state.take_failure():
@@ -80,7 +85,8 @@ class Tasks:
     def finish(self) -> None:
         if self._state is None:
             return
-        self._driver.synchronise(self._driver.stream)
+        with self._device.naming():
+            self._driver.synchronise(self._driver.stream)
         try:
             if self.code.messages:
                 self.check()
@@ -101,8 +107,12 @@ class Tasks:
 class LaunchedTasks(Tasks):
     """Tasks that Python can launch, too."""
 
-    def __init__(self, device: LaunchDevice, compiled: CompiledTasks, tasks: Sequence[Task], arrays: int) -> None:
-        super().__init__(device, TaskCode(compiled.code, compiled.symbols, compiled.messages, compiled.prints, arrays))
+    def __init__(
+        self, device: LaunchDevice, compiled: CompiledTasks, tasks: Sequence[Task], arrays: int, title: str
+    ) -> None:
+        super().__init__(
+            device, TaskCode(compiled.code, compiled.symbols, compiled.messages, compiled.prints, arrays, title)
+        )
         self.compiled = compiled
         self.frames = compiled.frames
         self._ranks = [task.loop.attribute("rank") for task in tasks]

@@ -9,7 +9,7 @@ Arrays in the kernel's frame are descriptors of the device's memory. What the co
 `i64 qd_device_allocate(ptr plan, i64 number, i64 bytes)`
     Memory for a temporary array of the kernel, which the plan has from then on; 0 where there is none: it is noted why.
 `qd_device_plan`
-    { i64 whether anything was launched since the host last asked for failed checks; ptr the stream that the memory is
+    { i64 whether anything was launched since the host last waited for it; ptr the stream that the memory is
     for; { ptr memory; i64 bytes } of each temporary array; ptr kernels… }
 `qd_device_stream`
     The stream that is launched to.
@@ -81,14 +81,11 @@ Shapes = Callable[[Op], LaunchShape]
 class _HostWriter(EntryWriter):
     """Writes the entry."""
 
-    def __init__(
-        self, unit: Unit, module: Module, launched: Sequence[tuple[Task, Frame]], shape: Shapes, speaks: bool
-    ) -> None:
+    def __init__(self, unit: Unit, module: Module, launched: Sequence[tuple[Task, Frame]], shape: Shapes) -> None:
         super().__init__(unit, module.kernel, frame_layout(module.kernel))
         loops = [op for op in walk(module.kernel.body) if op.attribute("parallel")]
         self.launched = {loop: (k, *pair) for k, (loop, pair) in enumerate(zip(loops, launched))}
         self.shape = shape
-        self.speaks = speaks
         self.handlers = {**DISPATCH, **_HANDLERS}
         self.temporaries = {op: k for k, op in enumerate(temporaries(module))}
         self._kernels = self.plan(_MEMORY + 16 * len(self.temporaries))
@@ -118,15 +115,14 @@ def emit_host(
     header: str,
     launch_text: str,
     shape: Shapes,
-    speaks: bool,
 ) -> HostText:
     """Emits what `offload` left to the host. `launched`: the tasks with their frames, in the order of their loops; `record`,
-    `header`: the host's; `speaks`: whether a task may fail a check."""
+    `header`: the host's."""
     program = Program(record, define_attributes="nounwind")
     program.may_alias.add(module.kernel.name)  # the host reaches no element
     unit = Unit(program)
     unit.defined.update(["qd_launch", PLAN, STREAM])
-    writer = _HostWriter(unit, module, launched, shape, speaks)
+    writer = _HostWriter(unit, module, launched, shape)
     values = write_region(writer, module.kernel.body)
     if values is not None:
         writer.leave(values, [])
@@ -158,8 +154,7 @@ def _for(writer: Writer, op: Op) -> None:
     filled = _filled(writer, task, frame)
     blocks, threads = _shape(writer, count, writer.shape(task.loop))
     arguments = f"ptr {writer.kernel_of(number)}, i32 {blocks}, i32 {threads}, ptr {filled}, i64 {max(frame.size, 8)}"
-    if writer.speaks:
-        writer.line(f"store i64 1, ptr @{PLAN}, align 8")
+    writer.line(f"store i64 1, ptr @{PLAN}, align 8")
     code = writer.call("i32", "qd_launch", arguments, "ptr, i32, i32, ptr, i64")
     writer.give_back_unless_zero(code)
     writer.jump(after)

@@ -7,10 +7,8 @@ it yet. Everything goes to the context's default stream, so that launches and co
 
 from __future__ import annotations
 
-import atexit
 import ctypes
 import importlib.util
-import weakref
 from functools import lru_cache
 from typing import Any
 
@@ -113,8 +111,7 @@ class NvidiaDriver(StreamCalls):
         self.multiprocessors = attribute("MULTIPROCESSOR_COUNT")
         self._words = (ctypes.c_uint64 * 2)(int(self._context), 0)
         self._native: NativeLaunch | None = None
-        self.is_lost = self._is_ending = False
-        atexit.register(_end, weakref.ref(self))
+        self.is_lost = False
         self.device = device_of(self, self.sm)
 
     def native_launch(self) -> NativeLaunch:
@@ -173,9 +170,7 @@ class NvidiaDriver(StreamCalls):
         return bytes(data)
 
     def release(self, address: int) -> None:
-        """Finalisers call this: what went wrong before is told to whoever waits next. A process that ends gives all back."""
-        if self._is_ending:
-            return
+        """Finalisers call this: what went wrong before is told to whoever waits next."""
         self._cuda.cuCtxSetCurrent(self._context)
         self._cuda.cuMemFree(address)
 
@@ -204,13 +199,6 @@ class NvidiaDriver(StreamCalls):
         self._here()
         code, address, _ = self._cuda.cuModuleGetGlobal(module, name.encode())
         return int(address) if int(code) == 0 else None
-
-
-def _end(reference: weakref.ref[NvidiaDriver]) -> None:
-    """The process ends, and the driver may be gone when the last finalisers run."""
-    driver = reference()
-    if driver is not None:
-        driver._is_ending = True
 
 
 def open_driver() -> NvidiaDriver:
