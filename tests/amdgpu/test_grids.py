@@ -59,7 +59,7 @@ SQUARE = np.ones((64, 64), np.float32)
 READS = ("ds_read", "ds_load")  # by generation
 PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], tuple[tuple[str, ...], ...], int]] = {
     "sum": (total, (np.ones(1000, np.float32),), (("ds_bpermute",), ("s_barrier",), READS), 64),
-    "product": (product, (SQUARE, SQUARE, SQUARE.copy()), (READS, ("s_barrier",)), 8448),
+    "product": (product, (SQUARE, SQUARE, SQUARE.copy()), (READS, ("s_barrier",)), 8704),
     "rows": (rows, (SQUARE, np.ones(64, np.float32), np.ones(64, np.float32)), (("ds_bpermute",),), 0),
     "histogram": (histogram, (np.zeros(4000, np.int64), np.zeros(16, np.int32)), (("ds_add",), ("s_barrier",)), 16384),
 }

@@ -94,14 +94,14 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_tiles_give_what_the_nest_gives(
     name: str, step: str, sizes: tuple[int, int, int], shape: StageShape, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stage_tiles, "shape_of_stages", lambda record, scalar: shape)
+    monkeypatch.setattr(stage_tiles, "shapes_of_stages", lambda record, scalar: [shape])
     tiled, plain = results(FORMS[name], step, sizes)
     assert (tiled == plain).all()
 
 
 @pytest.mark.usefixtures("_small")
 def test_long_statements_are_loops(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stage_tiles, "shape_of_stages", lambda record, scalar: StageShape(8, 8, 16, 16, 4))
+    monkeypatch.setattr(stage_tiles, "shapes_of_stages", lambda record, scalar: [StageShape(8, 8, 16, 16, 4)])
     monkeypatch.setattr(stage_code, "_MOST_STATEMENTS", 16)
     tiled, plain = results(CARRIED, "add", (18, 13, 5))
     assert (tiled == plain).all()
@@ -130,7 +130,17 @@ def test_tiles_fit_into_what_blocks_have(scalar: str) -> None:
     module = module_of(CARRIED, scalar=scalar)
     assert staged(module, record(256, 48 * 1024)) == 1
     loops = [op for op in walk(module.kernel.body) if op.kind == "for" and op.attribute("threads")]
-    assert [op.attribute("threads") for op in loops] == [256]
+    assert [op.attribute("threads") for op in loops] == [256, 256 if scalar in ("f32", "i32") else 64]
+
+
+@pytest.mark.usefixtures("_small")
+def test_few_large_tiles_become_small_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    shapes = [StageShape(4, 4, 16, 16, 4), StageShape(4, 4, 4, 4, 4)]
+    monkeypatch.setattr(stage_tiles, "shapes_of_stages", lambda record, scalar: shapes)
+    for enough in (2, 1000):
+        monkeypatch.setattr(stage_tiles, "_ENOUGH", enough)
+        tiled, plain = results(CARRIED, "add", (18, 9, 5))
+        assert (tiled == plain).all()
 
 
 # Tensor cores.
@@ -177,7 +187,7 @@ def test_tensor_cores_give_what_the_nest_gives(
 ) -> None:
     bits = 32 if narrow == "f32" else 16
     shape = TensorShape(2, 2, 32, 16, 32 * 16 // bits, bits)
-    monkeypatch.setattr(stage_tiles, "shape_on_tensor_cores", lambda record, scalar: shape)
+    monkeypatch.setattr(stage_tiles, "shapes_on_tensor_cores", lambda record, scalar: [shape])
     rows, columns, depth = sizes
     generator = np.random.default_rng(2)
     held = {"f16": np.float16, "bf16": np.uint16, "f32": np.float32}[narrow]
@@ -197,7 +207,7 @@ def test_f32_is_rounded_to_nearest_and_only_on_the_users_word(monkeypatch: pytes
     monkeypatch.setattr(stage_tiles, "_LEAST", 1)
     monkeypatch.setattr(stage_tiles, "_SMALLEST", 1)
     assert on_tensor_cores(narrow_module("f32"), TENSORS) == 0
-    monkeypatch.setattr(stage_tiles, "shape_on_tensor_cores", lambda record, scalar: TensorShape(2, 2, 16, 8, 8, 32))
+    monkeypatch.setattr(stage_tiles, "shapes_on_tensor_cores", lambda record, scalar: [TensorShape(2, 2, 16, 8, 8, 32)])
     module = narrow_module("f32", '"tf32"')
     assert on_tensor_cores(module, TENSORS) == 1
     a, b = np.zeros((1, 4), np.float32), np.ones((4, 1), np.float32)

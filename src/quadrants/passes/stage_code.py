@@ -103,13 +103,8 @@ class StageWriter(ContractionCode):
     def write(self, builder: Builder) -> None:
         """The grid loop: a block for each tile of each point of the batch."""
         found, shape = self.contraction, self.shape
-        columns = self._tiles(builder, found.column, shape.columns)
-        rows = self._tiles(builder, found.row, shape.rows)
-        extents = [builder.max(builder.sub(part.high, part.low), builder.index(0)) for part in found.batch]
-        total = builder.mul(rows, columns)
-        for extent in extents:
-            total = builder.mul(total, extent)
-        grid = GridLoop(builder, total, shape.threads)
+        columns, rows, extents = self._counts(builder)
+        grid = GridLoop(builder, self._product(builder, columns, rows, extents), shape.threads)
         block = grid.block
         rest, column = block.floordiv(grid.number, columns), block.mod(grid.number, columns)
         row = block.mod(rest, rows)
@@ -120,6 +115,23 @@ class StageWriter(ContractionCode):
         sums = self._sums(grid, left, right)
         self._finish(grid.inside, sums, left, right)
         grid.close(cost=1 << 17, lanes=1, lanes_reason=self.reason(), tile=(shape.rows, shape.columns))
+
+    def count(self, builder: Builder) -> Value:
+        """How many blocks there are."""
+        return self._product(builder, *self._counts(builder))
+
+    def _counts(self, builder: Builder) -> tuple[Value, Value, list[Value]]:
+        """Tiles along columns and rows, and the points of the batch along each of its counters."""
+        found = self.contraction
+        columns = self._tiles(builder, found.column, self.shape.columns)
+        rows = self._tiles(builder, found.row, self.shape.rows)
+        return columns, rows, [builder.max(builder.sub(part.high, part.low), builder.index(0)) for part in found.batch]
+
+    def _product(self, builder: Builder, columns: Value, rows: Value, extents: list[Value]) -> Value:
+        total = builder.mul(rows, columns)
+        for extent in extents:
+            total = builder.mul(total, extent)
+        return total
 
     # What tiles of other kinds do in other ways.
 

@@ -8,10 +8,11 @@ depth, and all of them to what the sum begins with. Small contractions keep the 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from quadrants.ir.builder import Builder
-from quadrants.ir.nodes import Block, Module, Op, Value
+from quadrants.ir.nodes import Block, Location, Module, Op, Value
 from quadrants.ir.types import ScalarType, f32
 from quadrants.passes.context import PassContext
 from quadrants.passes.contractions import Contraction, find_contractions
@@ -20,12 +21,14 @@ from quadrants.passes.stage_code import StageShape, StageWriter
 from quadrants.passes.structure import host_knows
 from quadrants.passes.tensor_code import TensorShape, TensorWriter, factors_of
 
-__all__ = ["run", "shape_of_stages", "shape_on_tensor_cores"]
+__all__ = ["run", "shapes_of_stages", "shapes_on_tensor_cores"]
 
 _LEAST = 16
 """Rows, columns and depth from which tiles pay."""
 _SMALLEST = 64**3
 """Products below which the loops are left as they are."""
+_ENOUGH = 96
+"""Tiles from which a device is busy: it has about as many multiprocessors."""
 
 
 def run(module: Module, context: PassContext) -> None:
@@ -36,46 +39,49 @@ def run(module: Module, context: PassContext) -> None:
     for contraction in find_contractions(module.kernel):
         if not contraction.parallel or _is_surely_small(contraction) or not _is_known_to_host(contraction):
             continue
-        writer = _writer_on_tensor_cores(contraction, record) or _writer(contraction, record)
-        if writer is not None and context.permit():
-            _replace(contraction, writer)
-            context.count(f"contractions {'on tensor cores' if type(writer) is TensorWriter else 'in shared memory'}")
+        writers = _on_tensor_cores(contraction, record) or _in_shared_memory(contraction, record)
+        if writers and context.permit():
+            _replace(contraction, writers)
+            context.count(
+                f"contractions {'on tensor cores' if type(writers[0]) is TensorWriter else 'in shared memory'}"
+            )
 
 
-def _writer(contraction: Contraction, record: Any) -> StageWriter | None:
-    shape = shape_of_stages(record, contraction.scalar)
-    return StageWriter(contraction, shape) if shape is not None else None
+def _in_shared_memory(contraction: Contraction, record: Any) -> Sequence[StageWriter]:
+    return [StageWriter(contraction, shape) for shape in shapes_of_stages(record, contraction.scalar)]
 
 
-def _writer_on_tensor_cores(contraction: Contraction, record: Any) -> StageWriter | None:
+def _on_tensor_cores(contraction: Contraction, record: Any) -> Sequence[StageWriter]:
     """Where both factors are f16 or bf16 and the sums f32; f32 factors only on the user's word, for they are rounded."""
     config: dict[str, Any] = contraction.outer.attribute("config") or {}
     wish = config.get("tensor_cores")
     if wish is False:
-        return None
+        return ()
     narrow, scalar = factors_of(contraction)
     if scalar is f32 and wish != "tf32":
-        return None
-    shape = shape_on_tensor_cores(record, scalar)
-    return TensorWriter(narrow, shape) if shape is not None else None
+        return ()
+    return [TensorWriter(narrow, shape) for shape in shapes_on_tensor_cores(record, scalar)]
 
 
-def shape_on_tensor_cores(record: Any, scalar: ScalarType) -> TensorShape | None:
-    """Tiles for factors of a type; None where a record has no tensor cores for it, or no room."""
-    name = "tf32" if scalar is f32 else scalar.name
-    shape = TensorShape(8, 8, 128, 128, 16, scalar.bits)
-    room = record.shared_memory_bytes >= shape.elements * scalar.bytes and record.block_threads >= shape.threads
-    return shape if name in record.tensor_products and room else None
+def shapes_on_tensor_cores(record: Any, scalar: ScalarType) -> Sequence[TensorShape]:
+    """Tiles for factors of a type, the largest first; none where a record has no tensor cores for it, or no room."""
+    if ("tf32" if scalar is f32 else scalar.name) not in record.tensor_products:
+        return ()
+    shapes = (TensorShape(8, 8, 128, 128, 16, scalar.bits), TensorShape(4, 8, 64, 64, 16, scalar.bits))
+    return [shape for shape in shapes if _has_room(record, shape, scalar)]
 
 
-def shape_of_stages(record: Any, scalar: ScalarType) -> StageShape | None:
-    """The tiles that a record's blocks have room for: as many sums a thread as leave registers for two of its blocks to run at
-    once. None where there is no room."""
-    own = 4 if scalar.bytes > 4 else 8
-    shape = StageShape(own, own, 64 if own == 4 else 128, 64 if own == 4 else 128, 8)
-    if record.block_threads < shape.threads or record.shared_memory_bytes < shape.elements * scalar.bytes:
-        return None
-    return shape
+def shapes_of_stages(record: Any, scalar: ScalarType) -> Sequence[StageShape]:
+    """The tiles that a record's blocks have room for, the largest first: as many sums a thread as registers hold."""
+    if scalar.bytes > 4:
+        shapes = StageShape(4, 4, 64, 64, 8), StageShape(4, 4, 32, 32, 8)
+    else:
+        shapes = StageShape(8, 8, 128, 128, 8), StageShape(4, 4, 64, 64, 16)
+    return [shape for shape in shapes if _has_room(record, shape, scalar)]
+
+
+def _has_room(record: Any, shape: StageShape, scalar: ScalarType) -> bool:
+    return record.block_threads >= shape.threads and record.shared_memory_bytes >= shape.elements * scalar.bytes
 
 
 def _is_surely_small(contraction: Contraction) -> bool:
@@ -97,20 +103,34 @@ def _is_known_to_host(contraction: Contraction) -> bool:
     return all(host_knows(bound) for part in ranges for bound in (part.low, part.high))
 
 
-def _replace(contraction: Contraction, writer: StageWriter) -> None:
+def _replace(contraction: Contraction, writers: Sequence[StageWriter]) -> None:
     """The nest becomes a branch: tiles for large sizes, the nest itself for others."""
     outer = contraction.outer
-    front, staged, plain = Block(), Block(), Block()
+    front, plain = Block(), Block()
     builder = Builder(front, outer.location)
     extents = [builder.sub(part.high, part.low) for part in (contraction.row, contraction.column, contraction.depth)]
     large = _is_large(builder, extents)
-    inside = Builder(staged, outer.location)
-    writer.write(inside)
-    inside.op("yield")
     plain.ops = [outer, Op("yield", location=outer.location)]
-    builder.op("if", large, regions=(staged, plain), types=())
+    builder.op("if", large, regions=(_in_tiles(writers, outer.location), plain), types=())
     at = contraction.block.ops.index(outer)
     contraction.block.ops[at : at + 1] = front.ops
+
+
+def _in_tiles(writers: Sequence[StageWriter], location: Location | None) -> Block:
+    """Tiles of the first kind where there are enough of them to keep a device busy, else of the next."""
+    made = Block()
+    builder = Builder(made, location)
+    first, *rest = writers
+    if rest:
+        inside = Builder(Block(), location)
+        first.write(inside)
+        inside.op("yield")
+        enough = builder.ge(first.count(builder), builder.index(_ENOUGH))
+        builder.op("if", enough, regions=(inside.block, _in_tiles(rest, location)), types=())
+    else:
+        first.write(builder)
+    builder.op("yield")
+    return made
 
 
 def _is_large(builder: Builder, extents: list[Value]) -> Value:
