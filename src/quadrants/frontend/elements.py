@@ -15,7 +15,6 @@ from quadrants.frontend.values import (
     Binding,
     Iteration,
     Nature,
-    Part,
     Run,
     Sequence,
     Slot,
@@ -30,13 +29,14 @@ if TYPE_CHECKING:
     from quadrants.frontend.walker import Walker
 
 __all__ = [
+    "RunSlice",
     "SliceIndex",
     "component_axes",
     "element",
     "flat_indices",
     "index_list",
+    "is_none",
     "member",
-    "part_of",
     "partial",
     "sliced_element",
     "swizzle",
@@ -133,7 +133,7 @@ def index_list(walker: Walker, node: ast.expr, into_array: bool = False) -> list
 
 def _slice(walker: Walker, node: ast.Slice, into_array: bool) -> Binding:
     found = [Static(None) if part is None else evaluate(walker, part) for part in (node.lower, node.upper, node.step)]
-    if into_array and not all(type(bound) is Static for bound in found) and _is_none(found[2]):
+    if into_array and not all(type(bound) is Static for bound in found) and is_none(found[2]):
         return RunSlice(found[0], found[1])
     bounds = []
     for bound in found:
@@ -268,46 +268,12 @@ def _sliced(walker: Walker, array: Array, indices: list[Binding], node: ast.AST)
     first = next(position for position, index in enumerate(indices) if isinstance(index, (SliceIndex, RunSlice)))
     of_element = first > 0 or array.indexed if array.is_numpy else len(array.prefix) + first >= array.domain
     if not of_element or any(type(index) is RunSlice for index in indices):
+        from quadrants.frontend.parts import part_of
+
         return part_of(walker, array, indices, node)
     whole = walker.load(sliced_element(walker, array, indices[:first], node), node)
     part = _matrix_element(walker, whole, indices[first:], node)
     return Run(part.value, part.weak, Nature.COPY if array.is_numpy else Nature.VALUE) if type(part) is Run else part
-
-
-def part_of(walker: Walker, array: Array, indices: list[Binding], node: ast.AST) -> Part:
-    """The part of an array that slices cut out, for tiles. As in Python, it ends where the array does."""
-    from quadrants.frontend.intrinsics import axis_size
-
-    done = len(array.prefix)
-    if array.type.rank > array.domain or done + len(indices) > array.type.rank:
-        raise walker.error(
-            node,
-            "this is no part of an array of numbers",
-            found=f"{len(indices)} indices into {numbers.describe(array)}",
-            kind=QuadrantsIndexError,
-        )
-    builder, axes = walker.builder, list[tuple[Value, ...]]()
-    for axis in range(done, array.type.rank):
-        index = indices[axis - done] if axis - done < len(indices) else SliceIndex()
-        if not isinstance(index, (SliceIndex, RunSlice)):
-            axes.append((walker.as_index(index, node),))
-            continue
-        low, high = (index.low, index.high) if type(index) is RunSlice else _static_range(walker, index, node)
-        first = array.offset[axis] if axis < len(array.offset) else 0
-        size = walker.as_index(axis_size(walker, array, axis), node)
-        end = builder.emit("add", size, builder.index(first)) if first else size
-        start = builder.index(first) if _is_none(low) else walker.as_index(low, node)
-        axes.append((start, end if _is_none(high) else builder.emit("min", walker.as_index(high, node), end)))
-    return Part(array, axes, node)
-
-
-def _static_range(walker: Walker, index: Binding, node: ast.AST) -> tuple[Binding, Binding]:
-    found = index.value if type(index) is SliceIndex else slice(None)
-    if found.step not in (None, 1) or any(type(bound) is int and bound < 0 for bound in (found.start, found.stop)):
-        raise walker.error(
-            node, "a part of an array has a step of 1 and bounds that count from the start", found=str(found)
-        )
-    return Static(found.start), Static(found.stop)
 
 
 def sliced_element(walker: Walker, array: Array, indices: list[Binding], node: ast.AST) -> Array:
@@ -355,7 +321,7 @@ class RunSlice(Binding):
         self.high = high
 
 
-def _is_none(binding: Binding) -> bool:
+def is_none(binding: Binding) -> bool:
     return type(binding) is Static and binding.value is None
 
 

@@ -13,7 +13,7 @@ from quadrants.errors import QuadrantsTypeError
 from quadrants.frontend import numbers, protocol
 from quadrants.frontend.calls import Arguments
 from quadrants.frontend.dispatch import evaluate
-from quadrants.frontend.elements import SliceIndex, element, index_list, part_of
+from quadrants.frontend.elements import SliceIndex, element, index_list
 from quadrants.frontend.intrinsic_table import Handler, intrinsic, is_given, named_dtype
 from quadrants.frontend.values import (
     TILE,
@@ -208,6 +208,8 @@ def assign_tile(walker: Walker, target: ast.expr, binding: Binding) -> None:
     if type(base) is not Array:
         raise walker.error(target, "a tile is assigned to a part of an array", found=numbers.describe(base))
     assert is_tile(binding)
+    from quadrants.frontend.parts import part_of
+
     part = _square(walker, part_of(walker, base, index_list(walker, target.slice, True), target), target)
     walker.compilation.note_write(walker, part.array, target)
     row, _ = _row(binding, target)
@@ -250,6 +252,8 @@ def part_in(walker: Walker, node: ast.expr) -> Binding:
     base = evaluate(walker, node.value)
     if type(base) is Static and protocol.is_array(base.value):
         base = walker.compilation.array_of(walker, base.value, node)
+    from quadrants.frontend.parts import part_of
+
     into_array = type(base) is Array
     indices = index_list(walker, node.slice, into_array)
     walker.at(node)
