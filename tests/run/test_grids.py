@@ -157,6 +157,23 @@ def test_squares_of_nine_points(executor: TargetExecutor, shape: tuple[int, int]
     assert (y == expected).all()
 
 
+def smooth_layer(x, y, k: qd.i32):
+    for i, j in qd.ndrange((1, x.shape[0] - 1), (1, x.shape[1] - 1)):
+        if k < x.shape[2]:
+            s = 0.0
+            for a, b in qd.static(qd.ndrange((-1, 2), (-1, 2))):
+                s += x[i + a, j + b, k]
+            y[i, j] = s
+
+
+@pytest.mark.parametrize("layers", [0, 2])
+@pytest.mark.parametrize("layer", [1, 1 << 30])
+def test_what_no_iteration_reads_is_not_read(executor: TargetExecutor, layers: int, layer: int) -> None:
+    x, y = np.ones((9, 33, layers)), np.zeros((9, 33))
+    executor.launcher(smooth_layer)(x, y, layer)
+    assert y.sum() == (9 * 7 * 31 if layer < layers else 0)
+
+
 def histogram(x, counts, weights):
     for i in range(len(x)):
         counts[x[i]] += 1

@@ -46,6 +46,13 @@ class _Pattern(Record):
     def key(self) -> tuple[object, ...]:
         return (self.array, self.axes, tuple([_number_or_value(index) for index in self.fixed]))
 
+    @property
+    def dynamic_axes(self) -> range:
+        """The axes whose sizes the code does not tell."""
+        type_ = self.array.type
+        assert type(type_) is ArrayType
+        return range(type_.rank - len(type_.trailing))
+
 
 class _Box(Record):
     """Loads of one pattern, by the offsets of their indices from the counters; `low`: the smallest offsets, `sizes`: elements
@@ -173,7 +180,7 @@ def _replace(block: Block, loop: Op, boxes: list[_Box], shape: tuple[int, ...]) 
     builder = Builder(front, loop.location)
     there = None
     for box in boxes:
-        for axis in box.pattern.axes:
+        for axis in box.pattern.dynamic_axes:
             some = builder.gt(builder.emit("dim", box.pattern.array, axis=axis), builder.index(0))
             there = some if there is None else builder.bit_and(there, some)
     assert there is not None
@@ -244,12 +251,13 @@ class _Staging:
 
     def _fill(self, builder: Builder, thread: Value, box: _Box, memory: Value, corner: list[Value]) -> None:
         """Each thread loads every so many elements of a box; what lies outside of the array is read from its border, and
-        by no iteration."""
+        by no iteration. So are fixed indices: no iteration may come to the loads that they are in."""
         first = [builder.add(start, builder.index(low), exact=True) for start, low in zip(corner, box.low)]
         pattern = box.pattern
-        lasts = [
-            builder.sub(builder.emit("dim", pattern.array, axis=axis), builder.index(1), exact=True)
-            for axis in pattern.axes
+        lasts = [_last(builder, pattern.array, axis) for axis in pattern.axes]
+        fixed = [
+            _within(builder, pattern, axis, index) if index is not None else None
+            for axis, index in enumerate(pattern.fixed)
         ]
 
         def element(inner: Builder, flat: Value) -> None:
@@ -260,7 +268,7 @@ class _Staging:
                     for start, digit, last in zip(first, digits, lasts)
                 ]
             )
-            indices = [next(places) if index is None else _remade(inner, index) for index in pattern.fixed]
+            indices = [next(places) if index is None else index for index in fixed]
             inner.op("store", inner.load(pattern.array, *indices), memory, flat)
 
         for turn in range(-(-box.volume // self.threads)):
@@ -322,7 +330,16 @@ def _digits(builder: Builder, flat: Value, sizes: Sequence[int]) -> list[Value]:
     return found[::-1]
 
 
-def _remade(builder: Builder, index: Value) -> Value:
-    """An index that is the same in all iterations, where the loop does not define it."""
+def _last(builder: Builder, array: Value, axis: int) -> Value:
+    """The last index of an axis."""
+    return builder.sub(builder.emit("dim", array, axis=axis), builder.index(1), exact=True)
+
+
+def _within(builder: Builder, pattern: _Pattern, axis: int, index: Value) -> Value:
+    """An index that is the same in all iterations, where the loop does not define it, or the array's border where it lies outside."""
     op = index.owner
-    return builder.index(op.attributes["value"]) if type(op) is Op and op.kind == "constant" else index
+    if type(op) is Op and op.kind == "constant":
+        index = builder.index(op.attributes["value"])
+        if axis not in pattern.dynamic_axes:
+            return index
+    return builder.max(builder.min(index, _last(builder, pattern.array, axis)), builder.index(0))
