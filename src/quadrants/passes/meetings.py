@@ -28,9 +28,9 @@ def run(module: Module, context: PassContext) -> None:
     """In place; stage `lowered`."""
     if context.record is None or not context.record.block_threads:
         return
-    for op in module.kernel.body.ops:
-        if op.kind == "for" and threads_loop_of(op) is not None:
-            _Meetings(op, subgroup_of(context.record)).run()
+    grids = [op for op in walk(module.kernel.body) if op.kind == "for" and threads_loop_of(op) is not None]
+    for op in grids:
+        _Meetings(op, subgroup_of(context.record)).run()
 
 
 class _Meetings:

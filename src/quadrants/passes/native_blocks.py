@@ -39,6 +39,8 @@ def why_apart(loop: Op, region: Block, size: int, together: Together, module: Mo
         return "deterministic=True, and float updates may meet"
     if watched:
         return ""
+    if not record.block_fences and any(op.kind == "fence" for op in ops):
+        return "the target has barriers, but no fences"
     subgroup = subgroup_of(record)
     if any(op in together.parted and op.attributes["width"] > subgroup for op in ops):
         return f"some of a subgroup meet, and it is larger than the hardware's {subgroup}"

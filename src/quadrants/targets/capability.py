@@ -61,6 +61,7 @@ class CapabilityRecord(Record):
         "the most threads of a block that run at once, share memory and wait for one another (ir/threads.py); 0 where blocks "
         "are taken apart",
     )
+    block_fences: bool = _field(True, "whether a thread's fence orders its memory for its block, without a barrier")
     tensor_products: frozenset[str] = _field(
         frozenset(),
         "types of factors (f16, bf16, tf32: f32 that is rounded) of which 32 threads multiply small matrices in one instruction",

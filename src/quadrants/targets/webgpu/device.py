@@ -30,7 +30,7 @@ from quadrants.targets.webgpu.tasks import Tasks
 
 __all__ = ["CHOICE", "CHOICES", "WebDevice", "open_device"]
 
-_FEATURES = ("shader-f64", "shader-int64", "shader-int64-atomic-all-ops")
+_FEATURES = ("shader-f64", "shader-int64", "shader-int64-atomic-all-ops", "subgroup")
 _REACH = "max-storage-buffer-binding-size"
 _BINDINGS = "max-storage-buffers-per-shader-stage"
 _LARGEST = 31
@@ -48,13 +48,19 @@ class WebDevice:
         self.device = adapter.request_device_sync(required_features=sorted(self.features), required_limits=dict(limits))
         reach = min(self.device.limits[_REACH], self.device.limits["max-buffer-size"])
         self.most_bindings: int = self.device.limits[_BINDINGS]
-        self.driver = probe(wgpu, self.device, "shader-f64" in self.features)
+        self.driver = probe(wgpu, self.device, "shader-f64" in self.features, self._has_fixed_subgroups())
         self.launches = Launches(wgpu, self.device)
         self.heap = Heap(wgpu, self.device, min(reach.bit_length() - 1, _LARGEST - 1), self.launches.submit)
         self.status = self.heap.buffer(status.SIZE)
         self.messages: dict[int, Message] = {}
         self.prints: dict[int, PrintFormat] = {}
         live.add(self)
+
+    def _has_fixed_subgroups(self) -> bool:
+        """Whether subgroups have one size in all shaders: the adapter says so, or is software, which has one."""
+        info = self.adapter.info
+        sizes = [value for name, value in info.items() if name.endswith(("group_min_size", "group_max_size"))]
+        return "subgroup" in self.features and (len(set(sizes)) == 1 or info["adapter_type"] == "CPU")
 
     def synchronise(self) -> None:
         """Waits until everything launched has run; what it printed and where it failed has been told by then."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from quadrants.ir.nodes import Function, Module, walk
+from quadrants.ir.nodes import Function, Module, Value, walk
+from quadrants.ir.threads import threads_loop_of
 from quadrants.ir.types import ArrayType, scalar_of
 from quadrants.passes.structure import calls
 from quadrants.passes.task_size import TaskSizes
@@ -13,28 +14,31 @@ from quadrants.targets.artifact import Message, PrintFormat
 from quadrants.targets.device.callees import callees_first
 from quadrants.targets.device.tasks import Task
 from quadrants.targets.frame import SLOT, Frame, frame_layout
+from quadrants.targets.webgpu.emit_blocks import grid_loop
 from quadrants.targets.webgpu.emit_control import flat_loop, write_region
 from quadrants.targets.webgpu.helpers import texts_of
 from quadrants.targets.webgpu.probe import Driver
 from quadrants.targets.webgpu.scalars import from_memory, register, zero
 from quadrants.targets.webgpu.views import Views
 from quadrants.targets.webgpu.windows import ONE, Range
-from quadrants.targets.webgpu.writer import ArrayNames, Shader, Writer, expanded_parameters, scalar
+from quadrants.targets.webgpu.writer import ArrayNames, Place, Shader, Writer, expanded_parameters, scalar
 
-__all__ = ["WORKGROUP", "EmittedTask", "emit_task"]
+__all__ = ["WORKGROUP", "EmittedTask", "emit_task", "workgroup_of"]
 
+_UPDATES = ("update", "compare_exchange")
 WORKGROUP = 64
 _UNROLLED_OPERATIONS = 600
 """Larger shaders hide the bounds of their loops from the driver: a hundred small loops, unrolled, take Mesa's 15 seconds, not 2."""
 
 
 class EmittedTask(Record):
-    """A shader: its text, the (kind, window) of the views that it binds, the frame in which it finds its parameters, its tables of
-    words."""
+    """A shader: its text, the (kind, window) of the views that it binds, the frame in which it finds its parameters, the bytes
+    that a workgroup shares, its tables of words."""
 
     text: str
     views: tuple[tuple[str, int], ...]
     frame: Frame
+    shared_bytes: int
     messages: dict[int, Message]
     prints: dict[int, PrintFormat]
 
@@ -84,6 +88,7 @@ def emit_task(
     functions = callees_first(module, [task], "on a GPU by WebGPU")
     shader = Shader(driver, views)
     shader.keeps_loops = TaskSizes(module, unrolled=True).of(task.loop) > _UNROLLED_OPERATIONS
+    shader.updated = _updated_shared([task.function, *functions])
     shader.may_fail = _failing(functions, module)
     frame = frame_layout(task.function)
     entry = _entry(shader, task, frame, windows)
@@ -93,10 +98,13 @@ def emit_task(
             symbol = shader.symbol(name, ranges)
             texts[symbol] = _function(shader, module.functions[name], symbol, ranges)
     head = ["@group(0) @binding(0) var<storage, read_write> params: array<u32>;", *views.declarations()]
+    head += [f"var<workgroup> {name}: {held};" for name, held in shader.workgroup.items()]
     head += ["var<private> nothing_u32: u32;", "var<private> nothing_u64: u64;"]
     head += [f"var<private> table_{k}{text}" for k, text in enumerate(shader.tables)]
     lines = [*head, *texts_of(shader.helpers), *[line for text in texts.values() for line in text], entry, ""]
-    return EmittedTask("\n".join(lines), tuple(views.used()), frame, shader.messages, shader.prints)
+    return EmittedTask(
+        "\n".join(lines), tuple(views.used()), frame, shader.shared_bytes, shader.messages, shader.prints
+    )
 
 
 def _entry(shader: Shader, task: Task, frame: Frame, windows: Sequence[Range] | None) -> str:
@@ -110,20 +118,34 @@ def _entry(shader: Shader, task: Task, frame: Frame, windows: Sequence[Range] | 
             type_ = scalar(value)
             bits = _word(offset // SLOT) if type_.bits == 64 else _half(offset // SLOT)
             writer.names[value] = writer.let(register(type_), from_memory(type_, bits))
-    flat_loop(writer, task.loop)
+    threads = workgroup_of(task)
+    if threads_loop_of(task.loop) is None:
+        flat_loop(writer, task.loop)
+        numbers = [
+            f"  let thread: i64 = i64(group.x) * {threads}li + i64(place);",
+            f"  let threads: i64 = i64(groups.x) * {threads}li;",
+        ]
+    else:
+        grid_loop(writer, task.loop)
+        numbers = ["  let thread: i64 = i64(place);"]
     return "\n".join(
         [
-            f"@compute @workgroup_size({WORKGROUP}) fn main(@builtin(global_invocation_id) id: vec3<u32>,"
-            " @builtin(num_workgroups) groups: vec3<u32>) {",
+            f"@compute @workgroup_size({threads}) fn main(@builtin(local_invocation_index) place: u32,"
+            " @builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {",
             "  nothing_u32 = params[0];",
             "  nothing_u64 = u64(params[0]);",
-            f"  let thread: i64 = i64(id.x) + i64(id.y) * i64(groups.x) * {WORKGROUP}li;",
-            f"  let threads: i64 = i64(groups.x) * i64(groups.y) * {WORKGROUP}li;",
+            *numbers,
             *writer.front,
             *writer.lines,
             "}",
         ]
     )
+
+
+def workgroup_of(task: Task) -> int:
+    """The invocations of a workgroup: the threads of a block, where the task is a loop over blocks."""
+    threads = threads_loop_of(task.loop)
+    return WORKGROUP if threads is None else threads.attributes["threads"]
 
 
 def _array(writer: Writer, axes: int, slot: int, windows: Range) -> ArrayNames:
@@ -146,15 +168,19 @@ def _word(number: int) -> str:
     return f"param64({1 + 2 * number}u)"
 
 
-def _function(shader: Shader, function: Function, symbol: str, windows: tuple[Range, ...]) -> list[str]:
+def _function(shader: Shader, function: Function, symbol: str, where: tuple[Place, ...]) -> list[str]:
     writer = _FunctionWriter(shader, function, symbol)
-    ranges = iter(windows)
+    places = iter(where)
     parameters: list[str] = []
     for k, value in enumerate(function.parameters):
         type_ = value.type
         if type(type_) is not ArrayType:
             parameters.append(f"p{k}: {register(scalar_of(type_))}")
             writer.names[value] = f"p{k}"
+        elif type_.layout == "B":
+            shared = next(places)
+            assert type(shared) is ArrayNames
+            writer.arrays[value] = shared
         elif type_.is_slot:
             held = register(type_.scalar)
             count = 1
@@ -163,7 +189,8 @@ def _function(shader: Shader, function: Function, symbol: str, windows: tuple[Ra
             parameters.append(f"p{k}: ptr<function, {f'array<{held}, {count}>' if type_.trailing else held}>")
             writer.arrays[value] = ArrayNames(slot=f"*p{k}")
         else:
-            place = next(ranges)
+            place = next(places)
+            assert type(place) is tuple
             held = shader.views.held(place)
             names = expanded_parameters(k, type_)
             shape = names[1 : 1 + type_.rank]
@@ -174,6 +201,26 @@ def _function(shader: Shader, function: Function, symbol: str, windows: tuple[Ra
     head = f"fn {symbol}({', '.join(parameters)}){result} {{"
     structs = [writer.struct_text()] if writer.has_struct else []
     return [*structs, head, *writer.front, *writer.lines, "}"]
+
+
+def _updated_shared(functions: Sequence[Function]) -> set[Value]:
+    """Shared memory that threads update at once: what is updated, and what goes to a function that updates some."""
+    found: set[Value] = set()
+    given: set[Value] = set()
+    is_parameter = False
+    for function in functions:
+        for op in walk(function.body):
+            shared = [value for value in op.operands if _is_shared(value)]
+            if op.kind in _UPDATES:
+                found.update(shared)
+                is_parameter = is_parameter or any(value in function.parameters for value in shared)
+            elif op.kind == "call":
+                given.update(shared)
+    return found | given if is_parameter else found
+
+
+def _is_shared(value: Value) -> bool:
+    return type(value.type) is ArrayType and value.type.layout == "B"
 
 
 def _failing(functions: list[Function], module: Module) -> set[str]:

@@ -12,11 +12,10 @@ from quadrants.passes.places import shown
 from quadrants.passes.task_size import constant_of
 from quadrants.targets.artifact import Message, PrintFormat, content_id
 from quadrants.targets.expansion import expanded
-from quadrants.targets.webgpu import emit_arithmetic, emit_memory
+from quadrants.targets.webgpu import emit_arithmetic, emit_memory, emit_teams
 from quadrants.targets.webgpu.scalars import register, to_memory
 from quadrants.targets.webgpu.status import FAILED, FORM, FORM_VALUES, PRINT_CURSOR, PRINT_WORDS, PRINTS
-from quadrants.targets.webgpu.windows import Range
-from quadrants.targets.webgpu.writer import Loop, Writer, scalar
+from quadrants.targets.webgpu.writer import Loop, Place, Writer, scalar
 
 __all__ = ["flat_loop", "write_region"]
 
@@ -25,6 +24,9 @@ Handler = Callable[[Writer, Op], None]
 
 def write_region(writer: Writer, block: Block) -> None:
     """Writes a region; its values go to the variables that its end is for."""
+    if writer.stretches is not None and writer.stretches.covers(block):
+        writer.stretches.write(block)
+        return
     for op in block.ops:
         handler = _HANDLERS.get(op.kind)
         if op.kind in TERMINATORS:
@@ -73,6 +75,10 @@ def _terminate(writer: Writer, op: Op) -> None:
         _assign(writer, writer.targets[-1], names)
     else:
         loop = writer.loops[-1]
+        if loop.ends:
+            assert writer.stretches is not None
+            writer.stretches.end()
+            return
         _assign(writer, loop.carried, names)
         if op.kind == "break" and loop.flag:
             writer.line(f"{loop.flag} = true;")
@@ -88,7 +94,7 @@ def _region(writer: Writer, block: Block, targets: tuple[str, ...]) -> None:
 
 
 def _if(writer: Writer, op: Op) -> None:
-    condition = writer.name(op.operands[0])
+    condition = writer.agreed(op, op.operands[0])
     results = tuple([writer.variable(register(scalar(result))) for result in op.results])
     writer.line(f"if ({condition}) {{")
     _region(writer, op.regions[0], results)
@@ -106,7 +112,7 @@ def _copies(writer: Writer, op: Op, rank: int) -> tuple[str, ...]:
 def _for(writer: Writer, op: Op) -> None:
     """A loop in order; a parallel one within a function is one, too."""
     rank = op.attributes["rank"]
-    bounds = [(writer.name(op.operands[k]), _bound(writer, op.operands[rank + k])) for k in range(rank)]
+    bounds = [(writer.agreed(op, op.operands[k]), _bound(writer, op, op.operands[rank + k])) for k in range(rank)]
     carried = _copies(writer, op, rank)
     region = op.regions[0]
     flag = writer.variable("bool") if rank > 1 and _breaks(region) else ""
@@ -125,9 +131,9 @@ def _for(writer: Writer, op: Op) -> None:
     writer.names.update(zip(op.results, carried))
 
 
-def _bound(writer: Writer, high: Value) -> str:
+def _bound(writer: Writer, op: Op, high: Value) -> str:
     """The end of a loop, hidden from drivers that would unroll it where that is not wanted."""
-    name = writer.name(high)
+    name = writer.agreed(op, high)
     return f"{name} + i64(nothing_u64)" if writer.shader.keeps_loops and constant_of(high) is not None else name
 
 
@@ -187,7 +193,7 @@ def _while(writer: Writer, op: Op) -> None:
     writer.targets.append((going,))
     write_region(writer, condition)
     writer.targets.pop()
-    writer.line(f"if (!{going}) {{ break; }}")
+    writer.line(f"if (!{writer.agreed(op, condition.ops[-1].operands[0], going)}) {{ break; }}")
     writer.loops.append(Loop(carried, ""))
     writer.targets.append(carried)
     write_region(writer, body)
@@ -201,18 +207,20 @@ def _while(writer: Writer, op: Op) -> None:
 def _call(writer: Writer, op: Op) -> None:
     callee = op.attributes["callee"]
     arguments: list[str] = []
-    windows: list[Range] = []
+    places: list[Place] = []
     for operand in op.operands:
         if type(operand.type) is not ArrayType:
             arguments.append(writer.name(operand))
             continue
         names = writer.array(operand)
-        if names.slot:
+        if operand.type.layout == "B":
+            places.append(names)
+        elif names.slot:
             arguments.append(names.slot[1:] if names.slot[0] == "*" else f"&{names.slot}")
         else:
             arguments += [names.base, *names.shape, *names.strides]
-            windows.append(names.windows)
-    text = f"{writer.shader.symbol(callee, tuple(windows))}({', '.join(arguments)})"
+            places.append(names.windows)
+    text = f"{writer.shader.symbol(callee, tuple(places))}({', '.join(arguments)})"
     may_fail = callee in writer.shader.may_fail
     if not op.results and not may_fail:
         writer.line(f"{text};")
@@ -283,6 +291,7 @@ def _print(writer: Writer, op: Op) -> None:
 _HANDLERS: dict[str, Handler] = {
     "fence": _fence,
     **emit_arithmetic.HANDLERS,
+    **emit_teams.HANDLERS,
     **emit_memory.HANDLERS,
     "if": _if,
     "for": _for,

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from quadrants.ir.nodes import Op, Value
-from quadrants.ir.types import ArrayType
+from quadrants.ir.types import ArrayType, ScalarType, scalar_types
 from quadrants.targets.webgpu.emit_arithmetic import combine
 from quadrants.targets.webgpu.scalars import from_memory, is_narrow, register, to_memory
 from quadrants.targets.webgpu.writer import ArrayNames, Writer, scalar
@@ -56,61 +56,101 @@ def _write(writer: Writer, array: Value, address: str, value: str) -> None:
         writer.line(line)
 
 
+_HELD = {scalar.name: scalar for scalar in scalar_types}
+
+
+def _has_name(array: Value) -> bool:
+    """Whether it is private memory, or a block's, which is reached by its name."""
+    return type(array.type) is ArrayType and not array.type.has_descriptor
+
+
+def _held_bits(type_: ScalarType) -> ScalarType:
+    """The type whose bits in memory are those of the register that holds a number."""
+    return type_ if type_.bits == 1 else _HELD[register(type_)]
+
+
+def _get(writer: Writer, array: Value, indices: tuple[Value, ...]) -> str:
+    """The expression of an element."""
+    if not _has_name(array):
+        return _read(writer, array, _address(writer, array, indices))
+    element = _slot_element(writer, array, indices)
+    if not writer.array(array).atomic:
+        return element
+    return from_memory(_held_bits(scalar(array)), f"atomicLoad(&{element})")
+
+
+def _put(writer: Writer, array: Value, indices: tuple[Value, ...], name: str) -> None:
+    if not _has_name(array):
+        _write(writer, array, _address(writer, array, indices), name)
+        return
+    element = _slot_element(writer, array, indices)
+    if writer.array(array).atomic:
+        writer.line(f"atomicStore(&{element}, {to_memory(_held_bits(scalar(array)), name)});")
+    else:
+        writer.line(f"{element} = {name};")
+
+
 def _load(writer: Writer, op: Op) -> None:
     array, *indices = op.operands
-    if array.type.is_slot:
-        writer.define(op.results[0], _slot_element(writer, array, tuple(indices)))
-        return
-    address = _address(writer, array, tuple(indices))
-    writer.define(op.results[0], _read(writer, array, address))
+    writer.define(op.results[0], _get(writer, array, tuple(indices)))
 
 
 def _store(writer: Writer, op: Op) -> None:
     value, array, *indices = op.operands
-    name = writer.name(value)
-    if array.type.is_slot:
-        writer.line(f"{_slot_element(writer, array, tuple(indices))} = {name};")
-        return
-    _write(writer, array, _address(writer, array, tuple(indices)), name)
+    _put(writer, array, tuple(indices), writer.name(value))
 
 
 def _update(writer: Writer, op: Op) -> None:
     value, array, *indices = op.operands
     type_, name = scalar(value), writer.name(value)
     by = op.attribute("by")
-    if array.type.is_slot:
-        element = _slot_element(writer, array, tuple(indices))
-        writer.define(op.results[0], element)
-        writer.line(f"{element} = {combine(writer, by, type_, writer.names[op.results[0]], name)};")
+    if array.type.is_slot or not op.attribute("atomic", True):
+        writer.define(op.results[0], _get(writer, array, tuple(indices)))
+        _put(writer, array, tuple(indices), combine(writer, by, type_, writer.names[op.results[0]], name))
         return
-    address = _address(writer, array, tuple(indices))
-    if not op.attribute("atomic", True):
-        writer.define(op.results[0], _read(writer, array, address))
-        _write(writer, array, address, combine(writer, by, type_, writer.names[op.results[0]], name))
-        return
-    old = writer.variable(register(type_))
-    _exchange(writer, array, address, old, lambda current: combine(writer, by, type_, current, name))
-    writer.names[op.results[0]] = old
+    _exchange(writer, op, array, tuple(indices), lambda current: combine(writer, by, type_, current, name))
 
 
 def _compare_exchange(writer: Writer, op: Op) -> None:
     expected, value, array, *indices = op.operands
-    type_, wanted, name = scalar(value), writer.name(expected), writer.name(value)
+    wanted, name = writer.name(expected), writer.name(value)
     if array.type.is_slot:
-        element = _slot_element(writer, array, tuple(indices))
-        writer.define(op.results[0], element)
+        writer.define(op.results[0], _get(writer, array, tuple(indices)))
         current = writer.names[op.results[0]]
-        writer.line(f"{element} = select({current}, {name}, {current} == {wanted});")
+        _put(writer, array, tuple(indices), f"select({current}, {name}, {current} == {wanted})")
         return
+    _exchange(writer, op, array, tuple(indices), lambda current: f"select({current}, {name}, {current} == {wanted})")
+
+
+def _exchange(writer: Writer, op: Op, array: Value, indices: tuple[Value, ...], changed: Callable[[str], str]) -> None:
+    """A loop that puts `changed(current)` in place of the current value, unless another thread was there in between."""
+    type_ = scalar(array)
     old = writer.variable(register(type_))
-    address = _address(writer, array, tuple(indices))
-    _exchange(writer, array, address, old, lambda current: f"select({current}, {name}, {current} == {wanted})")
+    write = _exchange_shared if _has_name(array) else _exchange_in_heap
+    write(writer, array, indices, old, changed)
     writer.names[op.results[0]] = old
 
 
-def _exchange(writer: Writer, array: Value, address: str, old: str, changed: Callable[[str], str]) -> None:
-    """A loop that puts `changed(current)` in place of the current value, unless another thread was there in between."""
+def _exchange_shared(
+    writer: Writer, array: Value, indices: tuple[Value, ...], old: str, changed: Callable[[str], str]
+) -> None:
+    element = _slot_element(writer, array, indices)
+    held = _held_bits(scalar(array))
+    writer.line("loop {")
+    writer.depth += 1
+    word = writer.let(writer.array(array).atomic, f"atomicLoad(&{element})")
+    writer.line(f"{old} = {from_memory(held, word)};")
+    new = to_memory(held, changed(old))
+    writer.line(f"if (atomicCompareExchangeWeak(&{element}, {word}, {new}).exchanged) {{ break; }}")
+    writer.depth -= 1
+    writer.line("}")
+
+
+def _exchange_in_heap(
+    writer: Writer, array: Value, indices: tuple[Value, ...], old: str, changed: Callable[[str], str]
+) -> None:
     type_, views, windows = scalar(array), writer.shader.views, writer.array(array).windows
+    address = _address(writer, array, indices)
     wide = type_.bits == 64
     writer.line("loop {")
     writer.depth += 1
@@ -137,10 +177,24 @@ def _slot(writer: Writer, op: Op) -> None:
     writer.arrays[result] = ArrayNames(slot=name)
 
 
+def _shared(writer: Writer, op: Op) -> None:
+    """Memory of the block; words that threads update are atomic."""
+    (result,) = op.results
+    type_ = result.type
+    assert type(type_) is ArrayType
+    atomic = ("u64" if type_.scalar.bits == 64 else "u32") if result in writer.shader.updated else ""
+    held = f"atomic<{atomic}>" if atomic else register(type_.scalar)
+    count = math.prod(type_.trailing)
+    size = count * (8 if type_.scalar.bits == 64 else 4)  # narrow numbers take a word each
+    name = writer.shader.shared(f"array<{held}, {count}>" if type_.trailing else held, size)
+    writer.arrays[result] = ArrayNames(slot=name, atomic=atomic)
+
+
 HANDLERS: dict[str, Callable[[Writer, Op], None]] = {
     "load": _load,
     "store": _store,
     "update": _update,
     "compare_exchange": _compare_exchange,
     "slot": _slot,
+    "shared": _shared,
 }

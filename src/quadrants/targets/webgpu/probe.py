@@ -16,10 +16,12 @@ __all__ = ["Driver", "probe"]
 
 class Driver(Record):
     """opaque: whether results have to be hidden from the driver, which takes floats for real numbers; fused: the WGSL
-    types whose `fma` is rounded once."""
+    types whose `fma` is rounded once; subgroup: how many invocations side by side are a subgroup, in every shader, 0 if that is not
+    sure."""
 
     opaque: bool = False
     fused: frozenset[str] = frozenset()
+    subgroup: int = 0
 
 
 _HEAD = "@group(0) @binding(0) var<storage, read_write> data: array<u32>;\n"
@@ -40,16 +42,42 @@ _F64 = """  let wide = f64(one) + f64(data[6]) / 1073741824.0lf;
 """
 
 
-def probe(wgpu: Any, device: Any, has_f64: bool) -> Driver:
-    """Runs the shader once and waits for it."""
+_SIDE_BY_SIDE = 256
+_SUBGROUPS = f"""@compute @workgroup_size({_SIDE_BY_SIDE}) fn main(@builtin(local_invocation_index) place: u32,
+  @builtin(subgroup_size) size: u32, @builtin(subgroup_invocation_id) member: u32) {{
+  data[2u * place] = size;
+  data[2u * place + 1u] = member;
+}}
+"""
+
+
+def probe(wgpu: Any, device: Any, has_f64: bool, may_have_subgroups: bool) -> Driver:
+    """Runs shaders and waits for them. `may_have_subgroups`: their size is the same in every shader."""
     step = np.float32(2.0**-12)
     numbers = np.array([1 + step, -(1 + 2 * step), 1, 2.0**30, np.inf], np.float32).view(np.uint32)
     data = np.zeros(16, np.uint32)
     data[:5] = numbers
     data[6] = 1
+    text = f"{_HEAD}@compute @workgroup_size(1) fn main() {{\n{_F32}{_F64 if has_f64 else ''}}}\n"
+    found = _ran(wgpu, device, text, data)
+    fused = {name for name, at in (("f32", 8), ("f64", 12)) if found[at]}
+    subgroup = _subgroup(wgpu, device) if may_have_subgroups else 0
+    return Driver(opaque=not found[9:12].all(), fused=frozenset(fused), subgroup=subgroup)
+
+
+def _subgroup(wgpu: Any, device: Any) -> int:
+    """The size of subgroups, if their members are invocations side by side and 64 at most; else 0."""
+    found = _ran(wgpu, device, _HEAD + _SUBGROUPS, np.zeros(2 * _SIDE_BY_SIDE, np.uint32))
+    sizes, members = found[::2], found[1::2]
+    size = int(sizes[0])
+    is_plain = 1 < size <= 64 and not size & (size - 1) and (sizes == size).all()
+    return size if is_plain and (members == np.arange(_SIDE_BY_SIDE) % size).all() else 0
+
+
+def _ran(wgpu: Any, device: Any, text: str, data: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The data behind one workgroup of a shader."""
     usage = wgpu.BufferUsage
     buffer = device.create_buffer_with_data(data=data.tobytes(), usage=usage.STORAGE | usage.COPY_SRC)
-    text = f"{_HEAD}@compute @workgroup_size(1) fn main() {{\n{_F32}{_F64 if has_f64 else ''}}}\n"
     pipeline = device.create_compute_pipeline(
         layout="auto", compute={"module": device.create_shader_module(code=text), "entry_point": "main"}
     )
@@ -62,6 +90,4 @@ def probe(wgpu: Any, device: Any, has_f64: bool) -> Driver:
     work.dispatch_workgroups(1)
     work.end()
     device.queue.submit([encoder.finish()])
-    found = np.frombuffer(device.queue.read_buffer(buffer), np.uint32)
-    fused = {name for name, at in (("f32", 8), ("f64", 12)) if found[at]}
-    return Driver(opaque=not found[9:12].all(), fused=frozenset(fused))
+    return np.frombuffer(device.queue.read_buffer(buffer), np.uint32)

@@ -36,6 +36,10 @@ class WebTarget:
             dtypes=frozenset(dtypes),
             launches=True,
             task_operations=_TASK_OPERATIONS,
+            subgroup_sizes=(found.driver.subgroup,) if found.driver.subgroup else (),
+            block_fences=False,
+            block_threads=found.device.limits["max-compute-invocations-per-workgroup"],
+            shared_memory_bytes=found.device.limits["max-compute-workgroup-storage-size"],
             threads=False,
             fused_multiply_add="f32" in found.driver.fused,
         )

@@ -10,6 +10,7 @@ import numpy as np
 
 from quadrants.errors import QuadrantsUnsupportedError
 from quadrants.ir.nodes import Module
+from quadrants.ir.threads import threads_loop_of
 from quadrants.ir.types import ArrayType, ScalarType, Type, scalar_of
 from quadrants.passes.places import shown
 from quadrants.targets.device.interface import DeviceArray
@@ -92,10 +93,22 @@ class _Task:
         self._module = module
         self.task = task
         self.emitted = emit_task(task, module, owner.driver, Views(owner.heap.span_bits))
+        self._check_shared()
         self._shaders: dict[tuple[Range, ...], _Shader] = {}
         self._arrays = [k for k, value in enumerate(task.function.parameters) if type(value.type) is ArrayType]
         self._in_one = (ONE,) * len(self._arrays)
+        self._each = WORKGROUP if threads_loop_of(task.loop) is None else 1
         self._packing, self._made = packing([value.type for value in task.function.parameters])
+
+    def _check_shared(self) -> None:
+        has: int = self._owner.device.limits["max-compute-workgroup-storage-size"]
+        if self.emitted.shared_bytes > has:
+            raise QuadrantsUnsupportedError.at(
+                shown(self.task.loop.location),
+                f"a block shares {self.emitted.shared_bytes} bytes here, where numbers of fewer than 32 bits take four bytes each;"
+                f" the GPU has {has}",
+                hint="share fewer numbers: use smaller blocks",
+            )
 
     def launch(self, values: Sequence[Any]) -> None:
         owner = self._owner
@@ -132,7 +145,7 @@ class _Task:
         count = 1
         for low, high in zip(values[:rank], values[rank : 2 * rank]):
             count *= max(int(high) - int(low), 0)
-        return min(-(-count // WORKGROUP), _MOST_GROUPS)
+        return min(-(-count // self._each), _MOST_GROUPS)
 
     def _parameters(self, values: Sequence[Any], starts: Sequence[int]) -> bytes:
         """The word of zeros and the frame; `starts`: for each array the address at which its first window begins."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Protocol
 
 from quadrants.errors import QuadrantsInternalError
-from quadrants.ir.nodes import Function, Op, Value
+from quadrants.ir.nodes import Block, Function, Op, Value
 from quadrants.ir.types import ArrayType, ScalarType, scalar_of
 from quadrants.records import Record
 from quadrants.targets.artifact import Message, PrintFormat
@@ -14,7 +15,7 @@ from quadrants.targets.webgpu.scalars import bits_of, literal, register
 from quadrants.targets.webgpu.views import Views
 from quadrants.targets.webgpu.windows import ONE, Range
 
-__all__ = ["ArrayNames", "Loop", "Shader", "Writer", "expanded_parameters", "scalar"]
+__all__ = ["ArrayNames", "Loop", "Place", "Shader", "Stretches", "Writer", "expanded_parameters", "scalar"]
 
 
 def scalar(value: Value) -> ScalarType:
@@ -23,25 +24,53 @@ def scalar(value: Value) -> ScalarType:
 
 class ArrayNames(Record):
     """How code reaches an array: the name of its first byte's address, counted from its first window on, of sizes and strides in
-    bytes; its windows. Of a slot its name."""
+    bytes; its windows. Of a slot, and of memory that a block shares, its name; `atomic`: the type of the words of shared memory that
+    threads update."""
 
     base: str = ""
     shape: tuple[str, ...] = ()
     strides: tuple[str, ...] = ()
     slot: str = ""
     windows: Range = ONE
+    atomic: str = ""
+
+
+Place = Range | ArrayNames
+"""Where an array of a function is: its windows, or memory that the block shares."""
 
 
 class Loop(Record):
-    """The loop around: what it carries, and the flag that takes `break` out of several WGSL loops ('' for one)."""
+    """The loop around: what it carries, and the flag that takes `break` out of several WGSL loops ('' for one). `ends`: it is
+    that of a block's threads, which `continue` ends."""
 
     carried: tuple[str, ...]
     flag: str
+    ends: bool = False
+
+
+class Stretches(Protocol):
+    """How the code of threads that meet is written: see `emit_blocks.py`."""
+
+    def covers(self, block: Block) -> bool:
+        """Whether threads meet in a region."""
+        ...
+
+    def write(self, block: Block) -> None:
+        """Writes such a region."""
+        ...
+
+    def agreed(self, op: Op, value: Value, name: str) -> str:
+        """What an operation in whose regions threads meet is decided by, for all invocations."""
+        ...
+
+    def end(self) -> None:
+        """The thread ends."""
+        ...
 
 
 class Shader:
-    """One shader module: what its functions ask for. `keeps_loops`: drivers are not to unroll loops. `symbols`: the name of each function that was asked for, with the windows of
-    its arrays: there is one copy for each set of them."""
+    """One shader module: what its functions ask for. `keeps_loops`: drivers are not to unroll loops. `symbols`: the name of each function that was asked for, with the places of
+    its arrays: there is one copy for each set of them. `updated`: shared memory that threads update."""
 
     def __init__(self, driver: Driver, views: Views) -> None:
         self.driver = driver
@@ -49,7 +78,10 @@ class Shader:
         self.keeps_loops = False
         self.helpers: set[str] = {"param64", "opaque_f32"}
         self.tables: list[str] = []
-        self.symbols: dict[tuple[str, tuple[Range, ...]], str] = {}
+        self.workgroup: dict[str, str] = {}
+        self.shared_bytes = 0
+        self.symbols: dict[tuple[str, tuple[Place, ...]], str] = {}
+        self.updated: set[Value] = set()
         self.may_fail: set[str] = set()
         self.messages: dict[int, Message] = {}
         self.prints: dict[int, PrintFormat] = {}
@@ -58,13 +90,25 @@ class Shader:
         self.helpers.add(name)
         return name
 
-    def symbol(self, function: str, windows: tuple[Range, ...] = ()) -> str:
-        """The name of a function whose arrays go through these windows; whoever makes the shader writes it."""
+    def symbol(self, function: str, windows: tuple[Place, ...] = ()) -> str:
+        """The name of a function whose arrays are in these places; whoever makes the shader writes it."""
         found = self.symbols.get((function, windows))
         if found is None:
             plain = "".join([c if c.isascii() and c.isalnum() else "_" for c in function])
             found = self.symbols[function, windows] = f"f{len(self.symbols)}_{plain}"
         return found
+
+    def shared(self, held: str, size: int) -> str:
+        """The name of new memory of the workgroup, of that many bytes."""
+        self.shared_bytes += size
+        name = f"shared_{len(self.workgroup)}"
+        self.workgroup[name] = held
+        return name
+
+    def agreed(self, held: str) -> str:
+        """Memory of the workgroup for what invocations are told."""
+        self.workgroup[f"agreed_{held}"] = held
+        return f"agreed_{held}"
 
     def table(self, type_: ScalarType, entries: tuple[float, ...]) -> str:
         """The name of a constant table: the entries' bits, since not every float can be written down."""
@@ -90,6 +134,7 @@ class Writer(ABC):
         self.names: dict[Value, str] = {}
         self.arrays: dict[Value, ArrayNames] = {}
         self.loops: list[Loop] = []
+        self.stretches: Stretches | None = None
         self.targets: list[tuple[str, ...]] = []
         self._count = 0
 
@@ -154,6 +199,11 @@ class Writer(ABC):
         if not self.shader.driver.opaque:
             return text
         return f"{self.shader.helper('opaque_' + register(type_))}({text})"
+
+    def agreed(self, op: Op, value: Value, name: str = "") -> str:
+        """The name of what decides where an operation goes: those who do not know it are told, where threads meet."""
+        name = name or self.name(value)
+        return name if self.stretches is None else self.stretches.agreed(op, value, name)
 
     @abstractmethod
     def leave(self, values: list[str], failed: bool = False) -> None:
