@@ -71,6 +71,17 @@ ROWS = """    %s = for %j in %0 .. %columns carry (%t = %z) : f64 {
       store %d, %a[%i, %j2]
     }
 """
+# Rows of a sparse matrix: where they begin and end is in memory.
+SPARSE = """    %next = add %i, %1 : i64
+    %from = load %m[%i] : i64
+    %to = load %m[%next] : i64
+    %s = for %k in %from .. %to carry (%t = %z) : f64 {
+      %v = load %x[%k] : f64
+      %u = add %t, %v {reassociate = True} : f64
+      yield %u
+    }
+    store %s, %y[%i]
+"""
 FORMS = {"product": PRODUCT, "two": TWO, "rows": ROWS}
 RECORD = CapabilityRecord(
     "blocks", "1", frozenset(), launches=True, block_threads=256, subgroup_sizes=(32,), shared_memory_bytes=1 << 14
@@ -113,6 +124,19 @@ def test_teams_give_what_the_loops_give(name: str, rows: int, columns: int, monk
         assert np.allclose(found, expected, rtol=1e-14) if found.dtype.kind == "f" else (found == expected).all()
 
 
+@pytest.mark.parametrize("rows", [1, 5, 9])
+def test_rows_whose_ends_are_in_memory(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(share_rows, "_TEAM", 4)
+    monkeypatch.setattr(share_rows, "_THREADS", 16)
+    monkeypatch.setattr(share_rows, "_SHORTEST_ON_AVERAGE", 0)
+    ends = np.cumsum(np.random.default_rng(rows).integers(0, 9, rows + 1))
+    x = np.random.default_rng(1).integers(0, 9, ends[-1]).astype(np.float64)
+    module, y = module_of(SPARSE), np.zeros(rows)
+    assert shared(module) == 1
+    interpret(module, [np.zeros((rows, 3)), x, y, ends], debug=True)
+    assert y.tolist() == [2 + x[a:b].sum() for a, b in zip(ends, ends[1:])]
+
+
 def test_the_sizes_decide_at_run_time() -> None:
     module = module_of(PRODUCT)
     assert shared(module) == 1
@@ -121,6 +145,9 @@ def test_the_sizes_decide_at_run_time() -> None:
     assert "constant 16384" not in made  # rows are read by threads side by side, however many there are
     broadcast = module_of(PRODUCT.replace("%a[%i, %j]", "%a[%0, %j]"))
     assert shared(broadcast) == 1 and "constant 16384" in print_module(broadcast)
+    sparse = module_of(SPARSE)
+    assert shared(sparse) == 1 and "dim %x, 0" in print_module(sparse) and "constant 16 :" in print_module(sparse)
+    assert shared(module_of(SPARSE.replace("load %x[%k]", "load %a[%k, %0]"))) == 0
 
 
 @pytest.mark.parametrize(

@@ -112,6 +112,24 @@ def rows(a, x, y):
         y[i] += s
 
 
+def sparse_rows(ends, columns, values, x, y):
+    for i in range(len(y)):
+        s = values.dtype(0)
+        for k in range(ends[i], ends[i + 1]):
+            s += values[k] * x[columns[k]]
+        y[i] = s
+
+
+@pytest.mark.parametrize("mean", [3, 24])
+def test_sparse_rows(executor: TargetExecutor, mean: int) -> None:
+    generator = np.random.default_rng(mean)
+    ends = np.cumsum(np.append(0, generator.integers(0, 2 * mean, 40)))
+    columns, values = generator.integers(0, 30, ends[-1]), generator.integers(-9, 9, ends[-1]).astype(np.float32)
+    x, y = generator.integers(-9, 9, 30).astype(np.float32), np.zeros(40, np.float32)
+    executor.launcher(sparse_rows)(ends, columns, values, x, y)
+    assert y.tolist() == [(values[a:b] * x[columns[a:b]]).sum() for a, b in zip(ends, ends[1:])]
+
+
 def bodies(p, f):
     for i in range(len(p)):
         s = qd.Vector([0.0, 0.0, 0.0])

@@ -13,7 +13,7 @@ from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Block, Function, Module, Op, Value, walk
 from quadrants.ir.ops import OPS, TERMINATORS
 from quadrants.ir.types import ArrayType, scalar_of
-from quadrants.passes.affine import Forms
+from quadrants.passes.affine import Form, Forms
 from quadrants.passes.clone import clone_ops
 from quadrants.passes.context import PassContext
 from quadrants.passes.dependence import FINE
@@ -32,6 +32,8 @@ _TEAM = 32
 _THREADS = 256
 _SHORTEST = 32
 """Iterations of a shared loop from which every thread of a team has one."""
+_SHORTEST_ON_AVERAGE = 16
+"""The same where lengths are in memory: half of a team then reads neighbours."""
 _FEW = 1 << 14
 """Iterations of the parallel loop that leave most of a large device idle, if each is one thread."""
 _READS = frozenset({"for", "if", "while", "load", "constant", "dim", *TERMINATORS} - {"return"})
@@ -41,11 +43,13 @@ _NOT_BY_ONE = frozenset({"for", "while", "call", "external", "slot", "random", "
 
 
 class _Row(Record):
-    """A loop within an iteration that a team shares: how what it carries is combined; whether the host knows its length."""
+    """A loop within an iteration that a team shares: how what it carries is combined; whether the host knows its length, or else
+    an array of which each iteration takes an element, so that its size tells how long loops are on average."""
 
     loop: Op
     combiners: tuple[str, ...]
     is_known: bool
+    measure: Value | None
 
 
 def run(module: Module, context: PassContext) -> None:
@@ -93,7 +97,7 @@ class _Finder:
         rows = [row for op in self.body if op.kind == "for" and (row := self._row(op)) is not None]
         if not rows or not self._is_lawful(rows):
             return None
-        if not any(row.is_known for row in rows):
+        if not any(row.is_known or row.measure is not None for row in rows):
             return None
         strided = any(self._is_strided(op, row.loop) for row in rows for op in walk(row.loop.regions[0]))
         return (rows, strided) if not self._reads_neighbours() else None
@@ -105,11 +109,7 @@ class _Finder:
             free = all(
                 op.kind in _READS or _is_pure(op) or op.kind in ("store", "update") for op in walk(loop.regions[0])
             )
-            return (
-                _Row(loop, (), self._is_known(loop))
-                if free and self.independence.of(loop, strict=True) is FINE
-                else None
-            )
+            return self._made(loop, ()) if free and self.independence.of(loop, strict=True) is FINE else None
         if not all(map(_only_reads, loop.regions[0].ops)):
             return None
         chains = [recognise(loop, position, self.nest) for position in range(len(loop.results))]
@@ -125,7 +125,19 @@ class _Finder:
             ):
                 return None
             combiners.append(chain.combiner)
-        return _Row(loop, tuple(combiners), self._is_known(loop))
+        return self._made(loop, tuple(combiners))
+
+    def _made(self, loop: Op, combiners: tuple[str, ...]) -> _Row:
+        is_known = self._is_known(loop)
+        return _Row(loop, combiners, is_known, None if is_known else self._measure(loop))
+
+    def _measure(self, loop: Op) -> Value | None:
+        """An array with an element for each iteration of the loop in all iterations of the parallel one."""
+        for op in loop.regions[0].ops:
+            if op.kind == "load" and len(op.operands) == 2 and not self.nest.defined_in(op.operands[0], self.loop):
+                if self.forms.of(op.operands[1]) == Form.of(counters(loop)[0]) and self._moves(loop.operands[0]):
+                    return op.operands[0]
+        return None
 
     def _is_known(self, loop: Op) -> bool:
         return all(
@@ -160,11 +172,11 @@ class _Finder:
 
     def _is_strided(self, op: Op, row: Op) -> bool:
         """Whether a load reaches the next element in the next iteration of a shared loop, but not in the parallel loop's."""
-        if op.kind != "load" or len(op.operands) < 3:
+        if op.kind != "load" or len(op.operands) < 2:
             return False
         *outer, last = op.operands[1:]
         factor = self.forms.of(last).coefficient(counters(row)[0])
-        return factor is not None and factor.constant == 1 and any(self._moves(index) for index in outer)
+        return factor is not None and factor.constant == 1 and any(map(self._moves, (*outer, row.operands[0])))
 
     def _moves(self, index: Value) -> bool:
         return not all(self.forms.invariant(atom, self.loop) for atom in self.forms.of(index).atoms())
@@ -213,7 +225,12 @@ def _replace(block: Block, loop: Op, rows: list[_Row], strided: bool) -> None:
         if row.is_known:
             known = _computed_in_front(builder, row.loop.operands[:2], loop)
             enough = builder.ge(builder.sub(known[1], known[0]), builder.index(_SHORTEST))
-            long = enough if long is None else builder.bit_or(long, enough)
+        elif row.measure is not None:
+            least = builder.mul(total, builder.index(_SHORTEST_ON_AVERAGE))
+            enough = builder.ge(builder.emit("dim", row.measure, axis=0), least)
+        else:
+            continue
+        long = enough if long is None else builder.bit_or(long, enough)
     assert long is not None
     if not strided:
         long = builder.bit_and(long, builder.lt(total, builder.index(_FEW)))
