@@ -53,6 +53,7 @@ def compile_kernel(
     wish: protocol.Annotation | None,
     may_alias: bool = False,
     lanes: int = 0,
+    is_graph: bool = False,
 ) -> Program:
     """A kernel for these arguments, compiled for the target that the options name.
 
@@ -61,7 +62,7 @@ def compile_kernel(
     """
     try:
         with collector_off(), deep_recursion():
-            return _compiled(function, arguments, options, live_numbers, wish, may_alias, lanes)
+            return _compiled(function, arguments, options, live_numbers, wish, may_alias, lanes, is_graph)
     except RecursionError:
         text = f"{function.__name__} or a function that it calls is nested too deeply"
         raise QuadrantsSyntaxError(text) from None
@@ -75,6 +76,7 @@ def _compiled(
     wish: protocol.Annotation | None,
     may_alias: bool,
     lanes: int,
+    is_graph: bool,
 ) -> Program:
     times: dict[str, float] = {}
     with threads.loading_beside() if table.row(options.arch).machine_code else nullcontext():
@@ -82,6 +84,8 @@ def _compiled(
             source = compile_source(function, arguments, options, live_numbers, wish)
         kernel = source.module.kernel
         kernel.attributes["may_alias"] = may_alias
+        if is_graph:
+            kernel.attributes["graph"] = True
         frame = frame_layout(kernel)
         target = table.find(options.arch)
         context = PassContext(options, target.record(), lanes_to_try=lanes, routine_for=_routines(options))

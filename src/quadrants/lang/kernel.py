@@ -217,7 +217,7 @@ class Kernel(launch.NativeKernel):
     ) -> Program | None:
         """A compiled form from the disk cache, else from the compiler; None if that may not run. `lanes`: how many
         iterations run in lanes where that is left to timing, 0 for the compiler's guess."""
-        lookup = Lookup(self.function, described, state, may_alias, lanes)
+        lookup = Lookup(self.function, described, state, may_alias, lanes, self.is_graph)
         program = lookup.find(leaves)
         if program is not None:
             numbers = [source for source in program.captured if isinstance(source, LiveNumber)]
@@ -241,7 +241,7 @@ class Kernel(launch.NativeKernel):
         try:
             wish = self._wishes.get("return")
             program = compiler.compile_kernel(
-                self.function, described, state, self._live_numbers, wish, may_alias, lanes
+                self.function, described, state, self._live_numbers, wish, may_alias, lanes, self.is_graph
             )
         except QuadrantsCompilationError as error:
             if state.print_full_traceback:

@@ -41,6 +41,7 @@ class Lookup:
         state: knobs.State,
         may_alias: bool,
         lanes: int = 0,
+        is_graph: bool = False,
     ) -> None:
         self._roots: dict[tuple[str, Any], Any] = {("kernel", None): function}
         self._reason = ""
@@ -59,7 +60,7 @@ class Lookup:
             facts = (
                 FORMAT,
                 may_alias,
-                lanes,
+                (lanes, is_graph),
                 describer.describe(function),
                 [_stable(argument, describer) for _, argument in arguments],
                 _options(state),

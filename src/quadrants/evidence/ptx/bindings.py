@@ -10,26 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from quadrants.evidence.ptx.graphs import GraphFunctions
 from quadrants.evidence.ptx.machine import Loaded, Machine, Trap
 from quadrants.evidence.ptx.memory import MemoryFault, Piece
 from quadrants.evidence.ptx.queues import DEFAULT, Event, Queues
+from quadrants.evidence.ptx.results import Result
 
 __all__ = ["Bindings", "Result"]
-
-
-class Result(IntEnum):
-    """The codes that are told apart here."""
-
-    CUDA_SUCCESS = 0
-    CUDA_ERROR_INVALID_VALUE = 1
-    CUDA_ERROR_OUT_OF_MEMORY = 2
-    CUDA_ERROR_NO_DEVICE = 100
-    CUDA_ERROR_INVALID_CONTEXT = 201
-    CUDA_ERROR_INVALID_PTX = 218
-    CUDA_ERROR_INVALID_HANDLE = 400
-    CUDA_ERROR_NOT_FOUND = 500
-    CUDA_ERROR_ILLEGAL_ADDRESS = 700
-    CUDA_ERROR_LAUNCH_FAILED = 719
 
 
 _OK = Result.CUDA_SUCCESS
@@ -38,8 +25,13 @@ _POINTER, _NUMBER = ctypes.c_void_p, ctypes.c_uint32
 _PROTOTYPES: dict[str, tuple[Any, ...]] = {
     "cuCtxSetCurrent": (_POINTER,),
     "cuLaunchKernel": (_POINTER, *[_NUMBER] * 7, _POINTER, _POINTER, _POINTER),
+    "cuGraphLaunch": (_POINTER, _POINTER),
 }
 """The parameters of the functions that machine code calls."""
+
+
+def _nothing() -> None:
+    """What a launch does that was refused."""
 
 
 class CUdevice_attribute(IntEnum):
@@ -50,7 +42,7 @@ class CUdevice_attribute(IntEnum):
     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76
 
 
-class Bindings:
+class Bindings(GraphFunctions):
     """One GPU of compute capability `sm`. `calls`: the names of the functions that were called; `texts`: the modules that were
     loaded. Launches run when something waits for them (queues.py). A fault in a kernel shows at the next function that waits,
     and at all that follow, as on a GPU."""
@@ -72,6 +64,7 @@ class Bindings:
         self.queues = Queues()
         self._events: dict[int, Event] = {}
         self._current = 0
+        self.graphs = {}
         self._kept: list[Any] = []
         self.addresses = {name: self._exported(name, types) for name, types in _PROTOTYPES.items()}
 
@@ -180,22 +173,29 @@ class Bindings:
         self, kernel: int, gx: int, gy: int, gz: int, bx: int, by: int, bz: int, shared: int, stream: int, *more: Any
     ) -> tuple[Result]:
         parameters, extra = more
-        if (gy, gz, by, bz, shared, extra) != (1, 1, 1, 1, 0, 0) or not 0 < bx <= 1024 or not 0 < gx < 1 << 31:
+        if (gy, gz, by, bz, shared, extra) != (1, 1, 1, 1, 0, 0):
             return (Result.CUDA_ERROR_INVALID_VALUE,)
         if self._current != _CONTEXT:
             return (Result.CUDA_ERROR_INVALID_CONTEXT,)
+        code, work = self.work_of(kernel, gx, bx, parameters)
+        if code == _OK and not self.queues.has(stream):
+            code = Result.CUDA_ERROR_INVALID_HANDLE
+        if code == _OK:
+            self.queues.add(stream, work)
+        return (self._fault if code == _OK else code,)
+
+    def work_of(self, kernel: int, blocks: int, threads: int, parameters: int) -> tuple[Result, Callable[[], None]]:
+        """What a launch does when it runs, with the parameters as they are now."""
         number = (kernel - 0x7000) // 16 - 1
-        if not self.queues.has(stream) or not 0 <= number < len(self._kernels):
-            return (Result.CUDA_ERROR_INVALID_HANDLE,)
+        if not 0 <= number < len(self._kernels):
+            return Result.CUDA_ERROR_INVALID_HANDLE, _nothing
+        if not 0 < threads <= 1024 or not 0 < blocks < 1 << 31:
+            return Result.CUDA_ERROR_INVALID_VALUE, _nothing
         module, code = self._kernels[number]
-        if bx > module.module.functions[code.name].limits.get("maxntid", (1024,))[0]:
-            return (Result.CUDA_ERROR_INVALID_VALUE,)
-        self.launched.append((gx, bx))
         size = module.module.functions[code.name].parameters[0].size
         (pointer,) = (ctypes.c_void_p * 1).from_address(parameters)
         frame = ctypes.string_at(pointer, size)
-        self.queues.add(stream, lambda: self._run(module, code, gx, bx, frame))
-        return (self._fault,)
+        return _OK, lambda: self._run(module, code, blocks, threads, frame)
 
     def _run(self, module: Loaded, code: Any, blocks: int, threads: int, frame: bytes) -> None:
         if self._fault != _OK:

@@ -13,8 +13,9 @@ from quadrants.targets.device.failures import note
 from quadrants.targets.device.tasks import Task
 from quadrants.targets.frame import Frame
 from quadrants.targets.llvm import optimise
+from quadrants.targets.llvm.device_graphs import GraphDriver, GraphLaunches
 from quadrants.targets.llvm.elf import undefined_symbols
-from quadrants.targets.llvm.emit_host import Shapes, emit_host
+from quadrants.targets.llvm.emit_host import Shapes, emit_host, is_graph
 
 __all__ = ["NativeLaunch", "Plan", "Services", "compiled"]
 
@@ -27,11 +28,13 @@ class Addressed(Protocol):
 
 
 class NativeLaunch(Record):
-    """How machine code launches a kernel: LLVM text that defines `qd_launch` (emit_host.py), and the addresses of what that
-    calls beside `void qd_device_failed(i32 code)`, after which it gives back `NOTED`."""
+    """How machine code launches a kernel: LLVM text that defines `qd_launch` (emit_host.py), the same for kernels that are graphs,
+    with `qd_graph_end` (device_graphs.py), and the addresses of what they call beside `void qd_device_failed(i32 code)`, after which it gives back `NOTED`."""
 
     text: str
+    graph_text: str
     symbols: dict[str, int]
+    graphs: GraphDriver
 
 
 class Plan:
@@ -105,12 +108,18 @@ class Services:
         self._device = device
         self.plans: weakref.WeakValueDictionary[int, Plan] = weakref.WeakValueDictionary()
         """The plans of the kernels, by their addresses."""
+        self.graphs: weakref.WeakValueDictionary[int, GraphLaunches] = weakref.WeakValueDictionary()
+        """The graphs of those that are launched so, by theirs."""
         self._kept: list[Any] = []
         self.symbols = {
             "qd_device_read": self._exported(
                 self._read, ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64
             ),
             "qd_device_allocate": self._exported(self._allocate, ctypes.c_int64, *[ctypes.c_int64] * 3),
+            "qd_graph_note": self._exported(
+                self._note, ctypes.c_int32, *[ctypes.c_int64] * 3, ctypes.c_int32, ctypes.c_int32, *[ctypes.c_int64] * 2
+            ),
+            "qd_graph_finish": self._exported(self._finish, ctypes.c_int32, ctypes.c_int64),
             "qd_device_failed": self._exported(self._failed, None, ctypes.c_int32),
         }
 
@@ -136,6 +145,20 @@ class Services:
             note(error)
             return 0
 
+    def _note(self, graph: int, number: int, kernel: int, blocks: int, threads: int, frame: int, size: int) -> int:
+        try:
+            self.graphs[graph].note(number, kernel, blocks, threads, ctypes.string_at(frame, size))
+        except BaseException as error:  # as above
+            return note(error)
+        return 0
+
+    def _finish(self, graph: int) -> int:
+        try:
+            self.graphs[graph].finish()
+        except BaseException as error:  # as above
+            return note(error)
+        return 0
+
     def _failed(self, code: int) -> None:
         note(self._device.error_of(code))
 
@@ -153,6 +176,7 @@ def compiled(
 
     machine = x64.host_machine()
     header = optimise.header(machine)
-    made = emit_host(module, launched, x64.record(), header, launch.text, shape)
+    text = launch.graph_text if is_graph(module) else launch.text
+    made = emit_host(module, launched, x64.record(), header, text, shape)
     content = optimise.compile_text(made.text, machine, min(level, 1), verify)
     return ((made.entry, content),), made.entry, tuple(sorted(undefined_symbols(content)))

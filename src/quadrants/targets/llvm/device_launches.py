@@ -19,6 +19,7 @@ from quadrants.targets.device import live
 from quadrants.targets.device.interface import HostCode, HostText
 from quadrants.targets.device.tasks import Task
 from quadrants.targets.llvm.device_driver import LaunchDriver
+from quadrants.targets.llvm.device_graphs import GRAPH
 from quadrants.targets.llvm.device_host import Plan, Services, compiled
 from quadrants.targets.llvm.device_tasks import LaunchedTasks, TaskCode, Tasks
 from quadrants.targets.llvm.emit_device import CompiledTasks
@@ -76,8 +77,8 @@ class LaunchDevice:
 
     def _over(self, text: HostText, tasks: Tasks) -> HostCode:
         launch = self.driver.native_launch()
-        assert launch is not None
-        symbols = {**self.services.symbols, **launch.symbols, PLAN: tasks.plan.address}
+        assert launch is not None and tasks.graph is not None
+        symbols = {**self.services.symbols, **launch.symbols, PLAN: tasks.plan.address, GRAPH: tasks.graph.address}
         code = tasks.code
         return HostCode(
             text.objects, text.entry, text.externals, symbols, self, tasks, bool(code.messages or code.prints)

@@ -16,6 +16,7 @@ from quadrants.targets.device.failures import failed
 from quadrants.targets.device.interface import DeviceArray
 from quadrants.targets.device.tasks import Task
 from quadrants.targets.frame import Frame, memory_bytes
+from quadrants.targets.llvm.device_graphs import GraphLaunches
 from quadrants.targets.llvm.device_host import Plan
 from quadrants.targets.llvm.device_state import STATE, State
 
@@ -47,6 +48,10 @@ class Tasks:
         self.code = code
         self.plan = Plan(code.arrays, len(code.symbols))
         device.services.plans[self.plan.address] = self.plan
+        native = device.driver.native_launch()
+        self.graph = GraphLaunches(native.graphs) if native is not None else None
+        if self.graph is not None:
+            device.services.graphs[self.graph.address] = self.graph
         self._device = device
         self._driver = device.driver
         self._kernels: list[Any] = []

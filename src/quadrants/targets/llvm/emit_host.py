@@ -21,11 +21,11 @@ The entry gives 0, or the first code other than 0 that it was given.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from quadrants.digest import blake2b
-from quadrants.ir.nodes import Module, Op, Value, walk
-from quadrants.ir.types import ArrayType
+from quadrants.ir.nodes import Block, Module, Op, Value, walk
+from quadrants.ir.types import ArrayType, Type
 from quadrants.records import Record
 from quadrants.targets.capability import CapabilityRecord
 from quadrants.targets.device.failures import NOTED
@@ -38,11 +38,24 @@ from quadrants.targets.llvm.emit_functions import EntryWriter
 from quadrants.targets.llvm.scalars import memory_type
 from quadrants.targets.llvm.writer import Program, Unit, Writer, scalar
 
-__all__ = ["PLAN", "STREAM", "HostText", "LaunchShape", "Shapes", "emit_host", "temporaries"]
+__all__ = ["PLAN", "STREAM", "HostText", "LaunchShape", "Shapes", "emit_host", "is_graph", "temporaries"]
 
 PLAN, STREAM = "qd_device_plan", "qd_device_stream"
 _MEMORY = 16
 """Where a plan has the memory of temporary arrays."""
+
+
+def is_graph(module: Module) -> bool:
+    """Whether a kernel's launches are made as a graph: it is meant to, and the host looks at nothing in between."""
+    kernel = module.kernel
+    return bool(kernel.attributes.get("graph")) and all(op.kind != "load" for op in _host_ops(kernel.body))
+
+
+def _host_ops(block: Block) -> Iterator[Op]:
+    for op in block.ops:
+        yield op
+        for region in op.regions if not op.attribute("parallel") else ():
+            yield from _host_ops(region)
 
 
 def temporaries(module: Module) -> list[Op]:
@@ -86,6 +99,7 @@ class _HostWriter(EntryWriter):
         loops = [op for op in walk(module.kernel.body) if op.attribute("parallel")]
         self.launched = {loop: (k, *pair) for k, (loop, pair) in enumerate(zip(loops, launched))}
         self.shape = shape
+        self.is_graph = is_graph(module)
         self.handlers = {**DISPATCH, **_HANDLERS}
         self.temporaries = {op: k for k, op in enumerate(temporaries(module))}
         self._kernels = self.plan(_MEMORY + 16 * len(self.temporaries))
@@ -93,6 +107,11 @@ class _HostWriter(EntryWriter):
     def plan(self, offset: int) -> str:
         """The address of a byte of the plan."""
         return self.early(f"getelementptr inbounds i8, ptr @{PLAN}, i64 {offset}")
+
+    def leave(self, values: list[str], types: list[Type]) -> None:
+        if self.is_graph:
+            self.give_back_unless_zero(self.assign("call i32 @qd_graph_end()"))
+        super().leave(values, types)
 
     def give_back_unless_zero(self, code: str) -> None:
         """Leaves the entry with a code other than 0."""
@@ -123,6 +142,8 @@ def emit_host(
     unit = Unit(program)
     unit.defined.update(["qd_launch", PLAN, STREAM])
     writer = _HostWriter(unit, module, launched, shape)
+    if writer.is_graph:
+        writer.line("store i64 0, ptr @qd_graph, align 8")
     values = write_region(writer, module.kernel.body)
     if values is not None:
         writer.leave(values, [])
@@ -181,6 +202,9 @@ def _shape(writer: _HostWriter, count: str, shape: LaunchShape) -> tuple[str, st
 def _filled(writer: _HostWriter, task: Task, frame: Frame) -> str:
     """A task's frame on the entry's stack."""
     place = writer.stack(f"[{max(frame.size, 8)} x i8]", 8)
+    if writer.is_graph:  # frames are compared as bytes
+        arguments = f"ptr align 8 {place}, i8 0, i64 {max(frame.size, 8)}, i1 false"
+        writer.call("void", "llvm.memset.p0.i64", arguments, "ptr, i8, i64, i1")
     for value, type_, offset in zip(task.operands, frame.parameter_types, frame.parameters):
         at = place if offset == 0 else writer.assign(f"getelementptr inbounds i8, ptr {place}, i64 {offset}")
         if type(type_) is ArrayType:

@@ -15,8 +15,10 @@ from typing import Any
 from quadrants.errors import QuadrantsRuntimeError
 from quadrants.targets.llvm.cuda.compile import SM
 from quadrants.targets.llvm.cuda.device import Driver, device_of
+from quadrants.targets.llvm.cuda.graphs import GraphCalls
 from quadrants.targets.llvm.cuda.streams import StreamCalls
 from quadrants.targets.llvm.device_driver import DriverMemory, DriverModule
+from quadrants.targets.llvm.device_graphs import graph_text
 from quadrants.targets.llvm.device_host import NativeLaunch
 from quadrants.targets.llvm.emit_host import STREAM
 
@@ -74,7 +76,34 @@ done:
   ret i32 %r
 }
 """
-_CALLED = ("cuCtxSetCurrent", "cuLaunchKernel")
+_LAUNCH_GRAPH = """
+@qd_driver_context = external global ptr
+declare i32 @cuCtxSetCurrent(ptr)
+declare i32 @cuGraphLaunch(ptr, ptr)
+declare void @qd_device_failed(i32)
+define internal i32 @qd_graph_launch(ptr %graph) nounwind {
+entry:
+  %context = load ptr, ptr @qd_driver_context, align 8
+  %stream = load ptr, ptr @qd_device_stream, align 8
+  %here = call i32 @cuCtxSetCurrent(ptr %context)
+  %there = icmp eq i32 %here, 0
+  br i1 %there, label %launch, label %check
+launch:
+  %told = call i32 @cuGraphLaunch(ptr %graph, ptr %stream)
+  br label %check
+check:
+  %code = phi i32 [ %here, %entry ], [ %told, %launch ]
+  %good = icmp eq i32 %code, 0
+  br i1 %good, label %done, label %bad
+bad:
+  call void @qd_device_failed(i32 %code)
+  br label %done
+done:
+  %r = phi i32 [ 0, %check ], [ -2, %bad ]
+  ret i32 %r
+}
+"""
+_CALLED = ("cuCtxSetCurrent", "cuLaunchKernel", "cuGraphLaunch")
 
 
 def _addresses(bindings: Any) -> dict[str, int]:
@@ -90,7 +119,7 @@ _STICKY = (700, 702, 709, 710, 714, 715, 716, 717, 718, 719)
 """Codes after which a context gives nothing but errors: illegal addresses and instructions, time-outs, failed launches."""
 
 
-class NvidiaDriver(StreamCalls):
+class NvidiaDriver(StreamCalls, GraphCalls):
     """The first GPU of the machine, in its primary context, which torch and CuPy share.
 
     `bindings` is the module `cuda.bindings.driver`. Its functions give a result code and then what they are for.
@@ -119,7 +148,7 @@ class NvidiaDriver(StreamCalls):
         if self._native is None:
             at = ctypes.addressof(self._words)
             words = {"qd_driver_context": at, STREAM: at + 8}
-            self._native = NativeLaunch(_LAUNCH, {**words, **_addresses(self._cuda)})
+            self._native = NativeLaunch(_LAUNCH, graph_text(_LAUNCH_GRAPH), {**words, **_addresses(self._cuda)}, self)
         return self._native
 
     def _here(self) -> None:

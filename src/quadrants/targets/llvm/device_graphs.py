@@ -1,0 +1,216 @@
+"""Launches of one kernel as a graph of the driver's: made once, and launched as a whole by one call.
+
+The host's part of the kernel runs as ever, but its launches are compared with those that the graph has. Where none differs,
+machine code launches the graph; where sizes or arguments differ, those nodes are told; where other kernels are launched, or
+more or fewer, the graph is made anew.
+
+`qd_graph` { i64 launches so far in this run; i64 nodes; i64 whether a launch differs; ptr graph; ptr nodes }, a node is
+{ ptr kernel; i32 blocks; i32 threads; i64 bytes; ptr frame }.
+`i32 qd_graph_note(ptr qd_graph, i64 number, ptr kernel, i32 blocks, i32 threads, ptr frame, i64 bytes)`
+    A launch that differs from the graph's.
+`i32 qd_graph_finish(ptr qd_graph)`
+    Makes the graph what the launches of this run are, and launches it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from quadrants.records import MutableRecord
+
+__all__ = ["GRAPH", "GraphDriver", "GraphLaunches", "Node", "graph_text"]
+
+GRAPH = "qd_graph"
+
+
+class Node(MutableRecord):
+    """A launch: the driver's kernel, blocks, threads of each, the frame; `handle`: the driver's node."""
+
+    kernel: int
+    blocks: int
+    threads: int
+    frame: Any
+    handle: Any = None
+
+
+class GraphDriver(Protocol):
+    """What a driver does for graphs."""
+
+    def make_graph(self, nodes: Sequence[Node]) -> Any:
+        """A graph that can be launched, of launches one after the other; notes the nodes' handles."""
+        ...
+
+    def change_node(self, graph: Any, node: Node) -> None:
+        """From the next launch on the node has other sizes and another frame."""
+        ...
+
+    def launch_graph(self, graph: Any) -> None: ...
+
+    def drop_graph(self, graph: Any) -> None: ...
+
+
+class _Record(ctypes.Structure):
+    _fields_ = [
+        ("kernel", ctypes.c_void_p),
+        ("blocks", ctypes.c_int32),
+        ("threads", ctypes.c_int32),
+        ("bytes", ctypes.c_int64),
+        ("frame", ctypes.c_void_p),
+    ]
+
+
+class _State(ctypes.Structure):
+    _fields_ = [
+        ("cursor", ctypes.c_int64),
+        ("count", ctypes.c_int64),
+        ("differs", ctypes.c_int64),
+        ("graph", ctypes.c_void_p),
+        ("nodes", ctypes.c_void_p),
+    ]
+
+
+class GraphLaunches:
+    """The graph of one kernel."""
+
+    _is_ending = staticmethod(sys.is_finalizing)
+
+    def __init__(self, driver: GraphDriver) -> None:
+        self._driver = driver
+        self._state = _State()
+        self._nodes: list[Node] = []
+        self._records: Any = None
+        self._changed: set[int] = set()
+        self._graph: Any = None
+
+    @property
+    def address(self) -> int:
+        return ctypes.addressof(self._state)
+
+    def note(self, number: int, kernel: int, blocks: int, threads: int, frame: bytes) -> None:
+        """A launch that differs from the node of that number, or for which there is none."""
+        self._state.differs = 1
+        content = ctypes.create_string_buffer(frame, len(frame))
+        known = self._nodes[number] if number < len(self._nodes) else None
+        if known is not None and known.kernel == kernel and len(known.frame) == len(frame):
+            known.blocks, known.threads, known.frame = blocks, threads, content
+            self._changed.add(number)
+        else:
+            self._drop()
+            self._nodes[number:] = [Node(kernel, blocks, threads, content)]
+        self._list()
+
+    def finish(self) -> None:
+        """The run has launched all that it launches."""
+        count = self._state.cursor
+        if count != len(self._nodes):
+            self._drop()
+            del self._nodes[count:]
+        if self._graph is None and self._nodes:
+            self._graph = self._driver.make_graph(self._nodes)
+        elif self._graph is not None:
+            for number in sorted(self._changed):
+                self._driver.change_node(self._graph, self._nodes[number])
+        self._changed.clear()
+        self._list()
+        self._state.graph = int(self._graph) if self._graph is not None else None
+        self._state.differs = 0
+        if self._graph is not None:
+            self._driver.launch_graph(self._graph)
+
+    def _list(self) -> None:
+        """Machine code compares launches with these; until `finish` is through, the run differs whatever they are."""
+        records = [
+            _Record(node.kernel, node.blocks, node.threads, len(node.frame), ctypes.addressof(node.frame))
+            for node in self._nodes
+        ]
+        self._records = (_Record * max(len(records), 1))(*records)
+        self._state.nodes, self._state.count = ctypes.addressof(self._records), len(records)
+
+    def _drop(self) -> None:
+        if self._graph is not None:
+            self._driver.drop_graph(self._graph)
+        self._graph = None
+
+    def __del__(self) -> None:
+        if not self._is_ending():
+            self._drop()
+
+
+def graph_text(launch: str) -> str:
+    """`qd_launch` and `i32 qd_graph_end()`, which launches what a run has launched; `launch`: LLVM text that defines
+    `i32 qd_graph_launch(ptr graph)` of the driver."""
+    return f"{launch}{_TEXT}"
+
+
+_TEXT = """
+@qd_graph = external global [5 x i64]
+declare i32 @memcmp(ptr, ptr, i64)
+declare i32 @qd_graph_note(ptr, i64, ptr, i32, i32, ptr, i64)
+declare i32 @qd_graph_finish(ptr)
+define internal i32 @qd_launch(ptr %kernel, i32 %blocks, i32 %threads, ptr %frame, i64 %bytes) nounwind {
+entry:
+  %k = load i64, ptr @qd_graph, align 8
+  %next = add i64 %k, 1
+  store i64 %next, ptr @qd_graph, align 8
+  %at.count = getelementptr inbounds i8, ptr @qd_graph, i64 8
+  %count = load i64, ptr %at.count, align 8
+  %known = icmp ult i64 %k, %count
+  br i1 %known, label %compare, label %other
+compare:
+  %at.nodes = getelementptr inbounds i8, ptr @qd_graph, i64 32
+  %nodes = load ptr, ptr %at.nodes, align 8
+  %offset = mul i64 %k, 32
+  %node = getelementptr inbounds i8, ptr %nodes, i64 %offset
+  %node.kernel = load ptr, ptr %node, align 8
+  %same.kernel = icmp eq ptr %node.kernel, %kernel
+  %at.blocks = getelementptr inbounds i8, ptr %node, i64 8
+  %node.blocks = load i32, ptr %at.blocks, align 8
+  %same.blocks = icmp eq i32 %node.blocks, %blocks
+  %at.threads = getelementptr inbounds i8, ptr %node, i64 12
+  %node.threads = load i32, ptr %at.threads, align 4
+  %same.threads = icmp eq i32 %node.threads, %threads
+  %at.bytes = getelementptr inbounds i8, ptr %node, i64 16
+  %node.bytes = load i64, ptr %at.bytes, align 8
+  %same.bytes = icmp eq i64 %node.bytes, %bytes
+  %both = and i1 %same.kernel, %same.blocks
+  %three = and i1 %both, %same.threads
+  %all = and i1 %three, %same.bytes
+  br i1 %all, label %content, label %other
+content:
+  %at.frame = getelementptr inbounds i8, ptr %node, i64 24
+  %node.frame = load ptr, ptr %at.frame, align 8
+  %order = call i32 @memcmp(ptr %node.frame, ptr %frame, i64 %bytes)
+  %equal = icmp eq i32 %order, 0
+  br i1 %equal, label %done, label %other
+other:
+  %code = call i32 @qd_graph_note(ptr @qd_graph, i64 %k, ptr %kernel, i32 %blocks, i32 %threads, ptr %frame, i64 %bytes)
+  ret i32 %code
+done:
+  ret i32 0
+}
+define internal i32 @qd_graph_end() nounwind {
+entry:
+  %launches = load i64, ptr @qd_graph, align 8
+  %at.count = getelementptr inbounds i8, ptr @qd_graph, i64 8
+  %count = load i64, ptr %at.count, align 8
+  %at.differs = getelementptr inbounds i8, ptr @qd_graph, i64 16
+  %differs = load i64, ptr %at.differs, align 8
+  %at.graph = getelementptr inbounds i8, ptr @qd_graph, i64 24
+  %graph = load ptr, ptr %at.graph, align 8
+  %whole = icmp eq i64 %launches, %count
+  %equal = icmp eq i64 %differs, 0
+  %there = icmp ne ptr %graph, null
+  %both = and i1 %whole, %equal
+  %all = and i1 %both, %there
+  br i1 %all, label %launch, label %finish
+launch:
+  %told = call i32 @qd_graph_launch(ptr %graph)
+  ret i32 %told
+finish:
+  %code = call i32 @qd_graph_finish(ptr @qd_graph)
+  ret i32 %code
+}
+"""

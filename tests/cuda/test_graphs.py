@@ -1,0 +1,148 @@
+"""Kernels that are graphs, on a GPU that is played: their launches are one call, and change with the arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import quadrants as qd
+from quadrants.evidence.ptx.bindings import Result
+from quadrants.evidence.ptx.driver import PlayedDriver, played
+from quadrants.runtime import launch
+
+pytestmark = pytest.mark.skipif(not launch.is_native(), reason="no launcher of machine code here")
+
+
+@pytest.fixture
+def driver() -> Iterator[PlayedDriver]:
+    with played() as found:
+        qd.init(arch=qd.cuda, offline_cache=False, log_level="error")
+        yield found
+    qd.reset()
+
+
+def three_steps(x, y, a: int):
+    for i in range(x.shape[0]):
+        x[i] += a
+    for i in range(y.shape[0]):
+        y[i] += x[i % x.shape[0]]
+    for i in range(x.shape[0]):
+        x[i] = x[i] * 2 + y[0]
+
+
+def expected(x: np.ndarray, y: np.ndarray, a: int) -> None:
+    x += a
+    y += x[np.arange(len(y)) % len(x)]
+    x[:] = x * 2 + y[0]
+
+
+def numbers(count: int) -> qd.Ndarray:
+    x = qd.ndarray(qd.i32, count)
+    x.fill(0)
+    return x
+
+
+def calls(driver: PlayedDriver, run) -> list[str]:
+    before = len(driver.bindings.calls)
+    run()
+    return [name for name in driver.bindings.calls[before:] if name != "cuCtxSetCurrent"]
+
+
+def test_the_same_launches_are_one_call(driver: PlayedDriver) -> None:
+    step = qd.kernel(three_steps, graph=True)
+    x, y, a, b = numbers(5), numbers(9), np.zeros(5, np.int32), np.zeros(9, np.int32)
+    for _ in range(3):
+        step(x, y, 2)
+        expected(a, b, 2)
+    assert calls(driver, lambda: step(x, y, 2)) == ["cuGraphLaunch"]
+    expected(a, b, 2)
+    assert x.to_numpy().tolist() == a.tolist() and y.to_numpy().tolist() == b.tolist()
+    assert "cuLaunchKernel" not in driver.bindings.calls
+
+
+def test_other_arguments_change_nodes_alone(driver: PlayedDriver) -> None:
+    step = qd.kernel(three_steps, graph=True)
+    x, y, a, b = numbers(5), numbers(9), np.zeros(5, np.int32), np.zeros(9, np.int32)
+    for value in (1, 1, 4, 7, 7):
+        step(x, y, value)
+        expected(a, b, value)
+    assert calls(driver, lambda: step(x, y, 3)) == ["cuGraphExecKernelNodeSetParams", "cuGraphLaunch"]
+    expected(a, b, 3)
+    longer, c = numbers(40), np.zeros(40, np.int32)
+    told = calls(driver, lambda: [step(longer, y, 3), step(longer, y, 3)])
+    expected(c, b, 3)
+    expected(c, b, 3)
+    assert told.count("cuGraphInstantiate") <= 1 and told[-1] == "cuGraphLaunch" and told.count("cuGraphLaunch") == 2
+    assert x.to_numpy().tolist() == a.tolist() and y.to_numpy().tolist() == b.tolist()
+    assert longer.to_numpy().tolist() == c.tolist()
+
+
+def test_other_launches_make_another_graph(driver: PlayedDriver) -> None:
+    @qd.kernel(graph=True)
+    def some(x, rounds: int, is_last: int):
+        for _ in range(rounds):
+            for i in range(x.shape[0]):
+                x[i] += 1
+        if is_last:
+            for i in range(x.shape[0]):
+                x[i] *= 10
+
+    x, value = numbers(4), 0
+    for rounds, is_last in ((2, 0), (2, 0), (5, 0), (1, 1), (0, 0), (0, 1), (3, 1), (3, 1), (0, 0), (3, 1)):
+        some(x, rounds, is_last)
+        value = (value + rounds) * (10 if is_last else 1)
+        value = value % 1000
+        if x[0] >= 1000:
+            x.fill(value)
+    assert x[0] == value
+    assert len(driver.bindings.graphs) <= 1, "graphs that were replaced are given back"
+
+
+def test_temporary_memory_and_copied_arrays(driver: PlayedDriver) -> None:
+    @qd.kernel(graph=True)
+    def total(x, out):
+        s = 0
+        for i in range(x.shape[0]):
+            s += x[i]
+        for i in range(1):
+            out[i] = s
+
+    out = numbers(1)
+    for count in (10, 3000, 10, 20000):
+        total(np.ones(count, np.int32), out)
+        assert out[0] == count
+
+
+def test_errors_leave_a_kernel_that_works(driver: PlayedDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    step = qd.kernel(three_steps, graph=True)
+    x, y = numbers(5), numbers(9)
+    step(x, y, 1)
+    for value, name in enumerate(
+        ("cuGraphLaunch", "cuGraphExecKernelNodeSetParams", "cuGraphExecKernelNodeSetParams"), 5
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(driver.bindings, name, lambda *_: (Result.CUDA_ERROR_INVALID_VALUE,))
+            with pytest.raises(RuntimeError, match="INVALID_VALUE"):
+                step(x, y, value)
+    a, b = x.to_numpy(), y.to_numpy()
+    for value in (7, 7, 1):
+        step(x, y, value)
+        expected(a, b, value)
+    assert x.to_numpy().tolist() == a.tolist() and y.to_numpy().tolist() == b.tolist()
+
+
+def test_a_loop_over_a_flag_is_launched_task_by_task(driver: PlayedDriver) -> None:
+    @qd.kernel(graph=True)
+    def settle(x, flag):
+        while qd.graph.do_while(flag):
+            for i in range(x.shape[0]):
+                x[i] += 1
+            for i in range(1):
+                flag[None] -= 1
+
+    x, flag = numbers(3), qd.ndarray(qd.i32, ())
+    flag.fill(4)
+    settle(x, flag)
+    assert x[0] == 4 and "cuGraphLaunch" not in driver.bindings.calls
