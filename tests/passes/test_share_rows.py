@@ -82,7 +82,28 @@ SPARSE = """    %next = add %i, %1 : i64
     }
     store %s, %y[%i]
 """
-FORMS = {"product": PRODUCT, "two": TWO, "rows": ROWS}
+# What stands under a condition is shared, too.
+BRANCH = """    %f = load %x[%i] : f64
+    %most = lt %f, %z : u1
+    %s = if %most : f64 {
+      %q = for %j in %0 .. %columns carry (%t = %f) : f64 {
+        %v = load %a[%i, %j] : f64
+        %u = add %t, %v {reassociate = True} : f64
+        yield %u
+      }
+      yield %q
+    } else {
+      yield %f
+    }
+    %r = for %j2 in %1 .. %columns carry (%t2 = %s) : f64 {
+      %v2 = load %a[%i, %j2] : f64
+      %u2 = max %t2, %v2 : f64
+      yield %u2
+    }
+    %w = add %r, %s : f64
+    store %w, %y[%i]
+"""
+FORMS = {"branch": BRANCH, "product": PRODUCT, "two": TWO, "rows": ROWS}
 RECORD = CapabilityRecord(
     "blocks", "1", frozenset(), launches=True, block_threads=256, subgroup_sizes=(32,), shared_memory_bytes=1 << 14
 )
@@ -104,7 +125,10 @@ def shared(module: Module, record: CapabilityRecord = RECORD) -> int:
 
 def run(module: Module, rows: int, columns: int) -> list[Any]:
     generator = np.random.default_rng(rows)
-    a, x = generator.integers(1, 9, (rows, columns)).astype(np.float64), np.ones(max(rows, columns))
+    a, x = (
+        generator.integers(1, 9, (rows, columns)).astype(np.float64),
+        generator.integers(1, 4, max(rows, columns)).astype(np.float64),
+    )
     arrays = [a, x, np.full(rows, 0.5), np.zeros(rows, np.int64)]
     interpret(module, arrays, debug=True)
     return arrays

@@ -220,6 +220,9 @@ def test_devices_with_blocks_of_threads_use_them() -> None:
     x = np.zeros((40, 40))
     assert "reductions in blocks: 1" in found(device, sums, np.zeros(10), 10)
     assert "loops shared by teams: 1" in found(device, rows, x, np.zeros(40), np.zeros(40))
+    ends, ones = np.array([0, 20, 40]), np.ones(40)
+    sparse = found(device, sparse_rows, ends, np.zeros(40, np.int64), ones, ones, np.zeros(2))
+    assert "loops shared by teams: 2" in sparse  # with and without indices that count from the end
     assert "boxes in shared memory: 1" in found(device, smooth, x, np.zeros((40, 40)))
     assert "contractions in shared memory: 1" in found(device, product, x, x, np.zeros((40, 40)))
     found_in_histogram = found(device, histogram, np.zeros(40, np.int64), np.zeros(4, np.int32), np.zeros(4))

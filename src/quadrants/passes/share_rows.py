@@ -74,8 +74,9 @@ def _block(block: Block, module: Module, context: PassContext) -> None:
 
 
 def _has_loop(loop: Op) -> bool:
-    return any(op.kind == "for" for op in loop.regions[0].ops) and not any(
-        "threads" in op.attributes for op in loop.regions[0].ops
+    ops = loop.regions[0].ops
+    return not any("threads" in op.attributes for op in ops) and any(
+        inner.kind == "for" for op in ops for inner in _within(op)
     )
 
 
@@ -94,13 +95,25 @@ class _Finder:
         or where threads with an iteration each read neighbours."""
         if any(jump.kind != "continue" for jump in loop_jumps(self.loop.regions[0])):
             return None
-        rows = [row for op in self.body if op.kind == "for" and (row := self._row(op)) is not None]
+        rows = self._rows(self.body)
         if not rows or not self._is_lawful(rows):
             return None
         if not any(row.is_known or row.measure is not None for row in rows):
             return None
         strided = any(self._is_strided(op, row.loop) for row in rows for op in walk(row.loop.regions[0]))
         return (rows, strided) if not self._reads_neighbours() else None
+
+    def _rows(self, ops: list[Op]) -> list[_Row]:
+        """The loops that a team can share, in program order, also under conditions: all threads of a team decide alike."""
+        found: list[_Row] = []
+        for op in ops:
+            if op.kind == "for":
+                row = self._row(op)
+                found += [row] if row is not None and (ops is self.body or op.results) else []
+            elif op.kind == "if" and _only_reads(op) and all(region.ops[-1].kind == "yield" for region in op.regions):
+                for region in op.regions:
+                    found += self._rows(region.ops)
+        return found
 
     def _row(self, loop: Op) -> _Row | None:
         if loop.attribute("rank") != 1 or any(jump.kind != "continue" for jump in loop_jumps(loop.regions[0])):
@@ -135,7 +148,7 @@ class _Finder:
         """An array with an element for each iteration of the loop in all iterations of the parallel one."""
         for op in loop.regions[0].ops:
             if op.kind == "load" and len(op.operands) == 2 and not self.nest.defined_in(op.operands[0], self.loop):
-                if self.forms.of(op.operands[1]) == Form.of(counters(loop)[0]) and self._moves(loop.operands[0]):
+                if self._form(op.operands[1]) == Form.of(counters(loop)[0]) and self._moves(loop.operands[0]):
                     return op.operands[0]
         return None
 
@@ -148,7 +161,7 @@ class _Finder:
         """Whether all threads may do what stands in front of the last shared loop, and one what stands behind: what is written
         is read in one place only."""
         shared = {row.loop for row in rows}
-        last = self.body.index(rows[-1].loop)
+        last = _position(self.body, rows[-1].loop)
         for op in self.body[:last]:
             if op not in shared and not (
                 _is_pure(op) or op.kind in ("load", "constant", "dim") or (op.kind == "if" and _only_reads(op))
@@ -175,21 +188,34 @@ class _Finder:
         if op.kind != "load" or len(op.operands) < 2:
             return False
         *outer, last = op.operands[1:]
-        factor = self.forms.of(last).coefficient(counters(row)[0])
+        factor = self._form(last).coefficient(counters(row)[0])
         return factor is not None and factor.constant == 1 and any(map(self._moves, (*outer, row.operands[0])))
 
+    def _form(self, index: Value) -> Form:
+        """What an index is where it does not count from the end."""
+        op = index.owner
+        while type(op) is Op and op.kind == "select":
+            index = op.operands[2]
+            op = index.owner
+        return self.forms.of(index)
+
     def _moves(self, index: Value) -> bool:
-        return not all(self.forms.invariant(atom, self.loop) for atom in self.forms.of(index).atoms())
+        return not all(self.forms.invariant(atom, self.loop) for atom in self._form(index).atoms())
 
     def _reads_neighbours(self) -> bool:
         """Whether a load within the parallel loop's loops reaches the next element in its next iteration."""
         fastest = counters(self.loop)[-1]
         for op in walk(self.loop.regions[0]):
             if op.kind == "load" and len(op.operands) > 1 and self.nest.parent[op] is not self.loop:
-                factor = self.forms.of(op.operands[-1]).coefficient(fastest)
+                factor = self._form(op.operands[-1]).coefficient(fastest)
                 if factor is not None and factor.constant == 1:
                     return True
         return False
+
+
+def _position(body: list[Op], loop: Op) -> int:
+    """Where in a body a loop stands, or the branch that it is in."""
+    return next(position for position, op in enumerate(body) if loop in _within(op))
 
 
 def _is_pure(op: Op) -> bool:
@@ -290,18 +316,36 @@ class _Sharing:
 
     def _body(self, builder: Builder, values: dict[Value, Value]) -> None:
         ops = self.loop.regions[0].ops
-        at = ops.index(self.last)
-        for op in ops[: at + 1]:
-            if op in self.rows:
-                self._row(builder, self.rows[op], values)
-            else:
-                builder.block.ops += clone_ops([op], values)
+        at = _position(ops, self.last)
+        self._together(builder, ops[: at + 1], values)
 
         def rest(inner: Builder) -> None:
             inner.block.ops += clone_ops(ops[at + 1 : -1], values)
 
         if len(ops) > at + 2:
             when(builder, builder.eq(self.lane, builder.index(0)), rest)
+
+    def _together(self, builder: Builder, ops: list[Op], values: dict[Value, Value]) -> None:
+        """What all threads of a team do."""
+        for op in ops:
+            if op in self.rows:
+                self._row(builder, self.rows[op], values)
+            elif op.kind == "if" and not self.rows.keys().isdisjoint(_within(op)):
+                self._branch(builder, op, values)
+            else:
+                builder.block.ops += clone_ops([op], values)
+
+    def _branch(self, builder: Builder, op: Op, values: dict[Value, Value]) -> None:
+        regions: list[Block] = []
+        for region in op.regions:
+            inner = Builder(Block(), op.location)
+            self._together(inner, region.ops[:-1], values)
+            inner.op("yield", *[values.get(value, value) for value in region.ops[-1].operands])
+            regions.append(inner.block)
+        types = tuple([result.type for result in op.results])
+        condition = values.get(op.operands[0], op.operands[0])
+        made = builder.op("if", condition, regions=tuple(regions), types=types)
+        values.update(zip(op.results, made.results))
 
     def _row(self, builder: Builder, row: _Row, values: dict[Value, Value]) -> None:
         """Every thread's turns, and what all of them give."""
