@@ -16,6 +16,7 @@ from quadrants import knobs
 from quadrants.blocks import busy
 from quadrants.errors import QuadrantsRuntimeError, QuadrantsUnsupportedError
 from quadrants.ir.nodes import Module
+from quadrants.records import replace
 from quadrants.targets.artifact import Message, PrintFormat
 from quadrants.targets.device import live
 from quadrants.targets.device.choice import Choice
@@ -30,7 +31,7 @@ from quadrants.targets.webgpu.tasks import Tasks
 
 __all__ = ["CHOICE", "CHOICES", "WebDevice", "open_device"]
 
-_FEATURES = ("shader-f64", "shader-int64", "shader-int64-atomic-all-ops", "subgroup")
+_FEATURES = ("shader-f64", "shader-int64", "shader-int64-atomic-all-ops", "shader-float32-atomic", "subgroup")
 _REACH = "max-storage-buffer-binding-size"
 _BINDINGS = "max-storage-buffers-per-shader-stage"
 _LARGEST = 31
@@ -48,7 +49,11 @@ class WebDevice:
         self.device = adapter.request_device_sync(required_features=sorted(self.features), required_limits=dict(limits))
         reach = min(self.device.limits[_REACH], self.device.limits["max-buffer-size"])
         self.most_bindings: int = self.device.limits[_BINDINGS]
-        self.driver = probe(wgpu, self.device, "shader-f64" in self.features, self._has_fixed_subgroups())
+        self.driver = replace(
+            probe(wgpu, self.device, "shader-f64" in self.features, self._has_fixed_subgroups()),
+            adds_floats="shader-float32-atomic" in self.features,
+            updates_wide="shader-int64-atomic-all-ops" in self.features,
+        )
         self.launches = Launches(wgpu, self.device)
         self.heap = Heap(wgpu, self.device, min(reach.bit_length() - 1, _LARGEST - 1), self.launches.submit)
         self.status = self.heap.buffer(status.SIZE)

@@ -108,7 +108,44 @@ def _update(writer: Writer, op: Op) -> None:
         writer.define(op.results[0], _get(writer, array, tuple(indices)))
         _put(writer, array, tuple(indices), combine(writer, by, type_, writer.names[op.results[0]], name))
         return
-    _exchange(writer, op, array, tuple(indices), lambda current: combine(writer, by, type_, current, name))
+    if not _update_at_once(writer, op, array, tuple(indices)):
+        _exchange(writer, op, array, tuple(indices), lambda current: combine(writer, by, type_, current, name))
+
+
+_AT_ONCE = {
+    "add": "atomicAdd",
+    "bit_and": "atomicAnd",
+    "bit_or": "atomicOr",
+    "bit_xor": "atomicXor",
+    "min": "atomicMin",
+    "max": "atomicMax",
+    "exchange": "atomicExchange",
+}
+
+
+def _update_at_once(writer: Writer, op: Op, array: Value, indices: tuple[Value, ...]) -> bool:
+    """An update by one operation of the hardware, where it has it: of whole words, as numbers without a sign; sums of f32 where the
+    device adds them."""
+    type_, by, name = scalar(array), op.attributes["by"], writer.name(op.operands[0])
+    views, driver = writer.shader.views, writer.shader.driver
+    if type_.name == "f32" and by == "add" and driver.adds_floats and not _has_name(array):
+        text = views.add_float(writer.array(array).windows, _address(writer, array, indices), name)
+        if text:
+            writer.define(op.results[0], text)
+        return bool(text)
+    whole = type_.bits >= 32 and by in _AT_ONCE
+    if by != "exchange" and (type_.is_float or (type_.is_signed and by in ("min", "max"))):
+        return False
+    if not whole or (type_.bits == 64 and not driver.updates_wide):
+        return False
+    bits = to_memory(type_, name)
+    if _has_name(array):
+        found = f"{_AT_ONCE[by]}(&{_slot_element(writer, array, indices)}, {bits})"
+    else:
+        address = _address(writer, array, indices)
+        found = views.update(writer.array(array).windows, type_.bits == 64, address, _AT_ONCE[by], bits)
+    writer.define(op.results[0], from_memory(type_, found))
+    return True
 
 
 def _compare_exchange(writer: Writer, op: Op) -> None:

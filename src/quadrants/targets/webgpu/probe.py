@@ -17,11 +17,13 @@ __all__ = ["Driver", "probe"]
 class Driver(Record):
     """opaque: whether results have to be hidden from the driver, which takes floats for real numbers; fused: the WGSL
     types whose `fma` is rounded once; subgroup: how many invocations side by side are a subgroup, in every shader, 0 if that is not
-    sure."""
+    sure; adds_floats: whether a sum of f32 that threads add to is one operation; updates_wide: and updates of 64-bit integers."""
 
     opaque: bool = False
     fused: frozenset[str] = frozenset()
     subgroup: int = 0
+    adds_floats: bool = False
+    updates_wide: bool = False
 
 
 _HEAD = "@group(0) @binding(0) var<storage, read_write> data: array<u32>;\n"

@@ -8,12 +8,24 @@ from quadrants.targets.capability import IEEE, CapabilityRecord, Facts
 from quadrants.targets.device.host import HostProgram
 from quadrants.targets.webgpu.device import CHOICES
 from quadrants.targets.webgpu.emit import WORKGROUP
+from quadrants.targets.webgpu.probe import Driver
 
 __all__ = ["D3D12", "METAL", "VULKAN", "WebTarget"]
 
 VERSION = "1"
 _TASK_OPERATIONS = 800
 """Measured with Mesa's software driver: 700 operations of arithmetic and memory take it a second, four times as many ten."""
+
+
+def _atomics(driver: Driver) -> dict[str, str]:
+    """How updates that meet are done."""
+    loops = "loops of compare and exchange"
+    wide = "32 and 64" if driver.updates_wide else "32"
+    return {
+        "integers": f"instructions of {wide} bits, else {loops}, as for extremes of integers with a sign",
+        "sums of floats": f"instructions for f32, else {loops}" if driver.adds_floats else loops,
+        "extremes and products of floats": loops,
+    }
 
 
 class WebTarget:
@@ -36,6 +48,7 @@ class WebTarget:
             dtypes=frozenset(dtypes),
             launches=True,
             task_operations=_TASK_OPERATIONS,
+            float_atomics=frozenset(["f32"] if found.driver.adds_floats else []),
             subgroup_sizes=(found.driver.subgroup,) if found.driver.subgroup else (),
             block_fences=False,
             block_threads=found.device.limits["max-compute-invocations-per-workgroup"],
@@ -64,7 +77,7 @@ class WebTarget:
         }
         info = found.adapter.info
         toolchain = {"wgpu": found.wgpu.__version__, "device": info["device"], "driver": info["description"]}
-        return Facts(floats, {"all": "loops of compare and exchange"}, limits, toolchain)
+        return Facts(floats, _atomics(found.driver), limits, toolchain)
 
     def missing(self) -> str:
         """Why there is no such GPU here; '' where there is one."""

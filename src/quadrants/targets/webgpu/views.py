@@ -12,6 +12,7 @@ KINDS = {
     "heap64": "array<u64>",
     "heap_atomic": "array<atomic<u32>>",
     "heap64_atomic": "array<atomic<u64>>",
+    "heap_float": "array<atomic<f32>>",
     "status": "array<atomic<u32>>",
 }
 """The kinds of views in the order of their bindings; all but the status show the heap."""
@@ -107,6 +108,17 @@ class Views:
         self._functions[name] = self._choice(name, windows, f", old_word: {held}, new_word: {held}", "bool", cases)
         return f"{name}({address}, {old}, {new})"
 
+    def update(self, windows: Range, wide: bool, address: str, operation: str, bits: str) -> str:
+        """What `atomicAdd` and its like give: the word that was there before."""
+        kind = "heap64_atomic" if wide else "heap_atomic"
+        return self._chosen(operation, kind, windows, address, bits, _held(wide), operation + "(&{}, {value})")
+
+    def add_float(self, windows: Range, address: str, value: str) -> str:
+        """Adds to a number of f32; gives what was there before. '' where there is no binding to spare for it."""
+        if self._shared:
+            return ""
+        return self._chosen("add", "heap_float", windows, address, value, "f32", "atomicAdd(&{}, {value})")
+
     def store_narrow(self, windows: Range, address: str, size: int, bits: str) -> str:
         """The statement that puts a number of that many bits among its word's others."""
         first, count = windows
@@ -127,7 +139,7 @@ class Views:
         first, count = windows
         if count == 1:
             return access.format(self._element(kind, first, address), value=value)
-        takes = f", value: {_held('64' in kind)}" if value else ""
+        takes = f", value: {'f32' if kind == 'heap_float' else _held('64' in kind)}" if value else ""
         accesses = [access.format(self._element(kind, first + k, "at"), value="value") for k in range(count)]
         name = f"{what}_{kind}_{first}_{count}"
         self._functions[name] = self._choice(
