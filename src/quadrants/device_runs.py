@@ -24,7 +24,7 @@ from quadrants.targets.device.views import DeviceView, driver_stream
 if TYPE_CHECKING:
     from quadrants.program import Program
 
-__all__ = ["DeviceRuns"]
+__all__ = ["DeviceRuns", "without_memory"]
 
 
 class DeviceRuns:
@@ -46,7 +46,7 @@ class DeviceRuns:
         try:
             return self._run(values)
         except MemoryError as error:
-            raise self._program.without_memory(error) from None
+            raise without_memory(error, self._program.name) from None
 
     def _run(self, values: list[tuple[Argument, Any]]) -> Any:
         program = self._program
@@ -100,6 +100,11 @@ class DeviceRuns:
         if isinstance(error, QuadrantsAssertionError):
             return self._program.failed_check(error)
         return error
+
+
+def without_memory(error: MemoryError, kernel: str) -> MemoryError:
+    """The error of a device that has no memory left, with the kernel's name."""
+    return MemoryError(f"{error}\n  in kernel {kernel}")
 
 
 def _descriptor(array: DeviceArray) -> bytes:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from quadrants.targets.device.interface import HostCode
     from quadrants.targets.frame import Frame
 
-__all__ = ["Program", "interpreter_value", "is_loaded"]
+__all__ = ["Program", "failure", "interpreter_value", "is_loaded"]
 
 _library: Library | None = None
 _loaded: dict[str, LoadedObject] = {}
@@ -228,10 +228,6 @@ class Program:
     def failed_check(self, error: QuadrantsAssertionError) -> QuadrantsAssertionError:
         """The error of a failed check, with the kernel's name and the line."""
         return _failed(type(error), str(error), self.name, error.location)
-
-    def without_memory(self, error: MemoryError) -> MemoryError:
-        """The error of a device that has no memory left, with the kernel's name."""
-        return MemoryError(f"{error}\n  in kernel {self.name}")
 
     def binding_for_calls(self) -> launch.Binding:
         if self.binding is None:

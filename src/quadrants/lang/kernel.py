@@ -253,7 +253,10 @@ class Kernel(launch.NativeKernel):
 
     def _failed(self, status: int) -> Any:
         if status == NOTED:
-            raise noted()
+            from quadrants.device_runs import without_memory
+
+            error = noted()
+            raise without_memory(error, self.__name__) if isinstance(error, MemoryError) else error
         raise failure(self._messages, self.__name__)
 
     def _unpack(self, frame: bytes, binding: launch.Binding) -> Any:
