@@ -14,6 +14,7 @@ from quadrants.evidence.ptx.parse import PtxError, parse
 from quadrants.evidence.ptx.warps import WarpError
 from quadrants.targets.llvm import optimise
 from quadrants.targets.llvm.cuda.compile import machine_of
+from quadrants.targets.llvm.emit_device import QUOTIENT
 
 HEAD = ".version 8.3\n.target sm_80\n.address_size 64\n"
 
@@ -361,3 +362,38 @@ $L_out:
 """
     (found, _) = run(kernel(body), 32, np.zeros(32, np.int64), np.zeros(32))
     assert (found[:20] == 7).all() and (found[20:] == 0).all()
+
+
+QUOTIENTS = """
+target triple = "nvptx64-nvidia-cuda"
+declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+define ptx_kernel void @k(ptr byval([24 x i8]) align 8 %frame) {
+  %t = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  %w = zext i32 %t to i64
+  %a.in = load ptr, ptr %frame
+  %b.at = getelementptr i8, ptr %frame, i64 8
+  %b.in = load ptr, ptr %b.at
+  %q.at = getelementptr i8, ptr %frame, i64 16
+  %q.in = load ptr, ptr %q.at
+  %a.k = getelementptr i64, ptr %a.in, i64 %w
+  %b.k = getelementptr i64, ptr %b.in, i64 %w
+  %q.k = getelementptr i64, ptr %q.in, i64 %w
+  %a = load i64, ptr %a.k
+  %b = load i64, ptr %b.k
+  %q = call i64 @qd_quotient(i64 %a, i64 %b)
+  store i64 %q, ptr %q.k
+  ret void
+}
+"""
+
+
+def test_quotients_of_small_and_large_numbers() -> None:
+    """Nests decode places by it (targets/llvm/emit_device.py); threads take either way side by side."""
+    generator = np.random.default_rng(4)
+    a = generator.integers(0, 1 << 62, 64) >> generator.integers(0, 62, 64)
+    b = np.maximum(generator.integers(0, 1 << 62, 64) >> generator.integers(20, 62, 64), 1)
+    a[:4], b[:4] = [(1 << 32) - 1, 1 << 32, (1 << 62) + 5, 7], [1, 3, (1 << 33) + 1, 1 << 40]
+    text = optimise.assembly(QUOTIENTS + QUOTIENT, machine_of(80), 2)
+    assert "div.u32" in text and "div.u64" in text
+    found = run(text, 64, a, b, np.zeros(64, np.int64))[2]
+    assert (found == a // b).all() and (a >> 32).any() and not (a >> 32).all()

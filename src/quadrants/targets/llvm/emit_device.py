@@ -25,10 +25,10 @@ from quadrants.targets.llvm.emit_parallel import op_may_fail
 from quadrants.targets.llvm.emit_threads import block_of
 from quadrants.targets.llvm.writer import Loop, Unit
 
-__all__ = ["CompiledTasks", "DeviceModule", "DeviceWords", "emit_tasks"]
+__all__ = ["QUOTIENT", "CompiledTasks", "DeviceModule", "DeviceWords", "emit_tasks"]
 
 
-_QUOTIENT = """
+QUOTIENT = """
 define internal i64 @qd_quotient(i64 %a, i64 %b) alwaysinline nounwind memory(none) {
   %both = or i64 %a, %b
   %high = lshr i64 %both, 32
@@ -131,7 +131,7 @@ def emit_tasks(
         if module.kernel.attributes.get("may_alias"):
             program.may_alias.add(task.function.name)
         _write_task(unit, task, frames[-1], symbols[-1], words)
-    text = header + words.support + _QUOTIENT + unit.text()
+    text = header + words.support + QUOTIENT + unit.text()
     return DeviceModule(text, tuple(symbols), tuple(frames), unit.messages, unit.prints)
 
 
