@@ -112,7 +112,7 @@ SMALL = {1: (4,), 2: (2, 4), 3: (1, 2, 4)}
         (1, (11,)),
         (2, (5, 7)),
         pytest.param(2, (9, 10), marks=pytest.mark.slow),
-        (3, (4, 3, 6)),
+        pytest.param(3, (4, 3, 6), marks=pytest.mark.slow),
         (2, (1, 1)),
         (2, (0, 4)),
     ],

@@ -87,7 +87,9 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("_small")
 @pytest.mark.parametrize("name", FORMS)
 @pytest.mark.parametrize("step", ["add", pytest.param("sub", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("sizes", [(5, 7, 11), pytest.param((8, 16, 1), marks=pytest.mark.slow), (9, 17, 4)])
+@pytest.mark.parametrize(
+    "sizes", [(5, 7, 11), *[pytest.param(sizes, marks=pytest.mark.slow) for sizes in ((8, 16, 1), (9, 17, 4))]]
+)
 @pytest.mark.parametrize(
     "shape", [StageShape(4, 4, 8, 8, 2), pytest.param(StageShape(8, 4, 8, 16, 4), marks=pytest.mark.slow)]
 )
@@ -133,6 +135,7 @@ def test_tiles_fit_into_what_blocks_have(scalar: str) -> None:
     assert [op.attribute("threads") for op in loops] == [256, 256 if scalar in ("f32", "i32") else 64]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_small")
 def test_few_large_tiles_become_small_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     shapes = [StageShape(4, 4, 16, 16, 4), StageShape(4, 4, 4, 4, 4)]
