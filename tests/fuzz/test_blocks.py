@@ -25,7 +25,7 @@ FEATURES = (
     "_2)",
     "swapped(s",
     "twice(",
-    "qd.atomic_xor(s",
+    "qd.atomic_max(s",
     "qd.atomic_max(h",
     "block.exclusive_",
     "block.sync_count_nonzero(",
@@ -39,6 +39,8 @@ FEATURES = (
     "qd.ndrange(",
     "for j in range(",
     "own[",
+    "qd.bit_cast(block.",
+    "range(n",
 )
 
 IN_BLOCKS = (
@@ -56,7 +58,7 @@ def test_a_seed_gives_one_program() -> None:
 
 
 def test_programs_have_everything_in_them() -> None:
-    texts = "\n".join(BlockProgram(seed).text().partition("def program(")[2] for seed in range(60))
+    texts = "\n".join(BlockProgram(seed).text().partition("def program(")[2] for seed in range(120))
     assert [feature for feature in FEATURES if feature not in texts] == []
 
 
@@ -66,12 +68,24 @@ def test_what_teams_come_to() -> None:
     value = np.array([[1, 20, 3, 4, 50], [6, 7, 8, 99, 99]], np.int64)
     mask = world.there & (world.flat != 1)
     assert world.width.tolist() == [[5] * 5, [3] * 5]
-    assert team_reduce(world, value, mask, "add", 4).tolist() == [[8, 8, 8, 8, 50], [21, 21, 21, 21, 0]]
-    assert team_reduce(world, value, mask, "max", 0)[:, 0].tolist() == [50, 8]
-    assert team_scan(world, value, mask, "add", 4, False)[0].tolist() == [1, 1, 4, 8, 50]
-    assert team_scan(world, value, mask, "mul", 4, True)[0].tolist() == [1, 1, 1, 3, 1]
+
+    def of_members(found: np.ndarray) -> list[list[int]]:
+        return np.where(mask, found, 0).tolist()
+
+    assert of_members(team_reduce(world, value, mask, "add", 4)) == [[8, 0, 8, 8, 50], [21, 21, 21, 0, 0]]
+    assert of_members(team_reduce(world, value, mask, "max", 0)) == [[50, 0, 50, 50, 50], [8, 8, 8, 0, 0]]
+    assert of_members(team_scan(world, value, mask, "add", 4, False)) == [[1, 0, 4, 8, 50], [6, 13, 21, 0, 0]]
+    assert of_members(team_scan(world, value, mask, "mul", 4, True)) == [[1, 0, 1, 3, 1], [1, 6, 42, 0, 0]]
     behind = team_shuffle(world, value, mask, world.thread % 4 + 1, 4)
     assert behind.tolist()[0] == [1, 3, 4, 4, 50] and behind[1, :3].tolist() == [7, 8, 8]
+
+
+def test_teams_add_up_in_halves() -> None:
+    world = World(7, 8, {}, {})
+    value = np.array([[1, 2**-24, 2**-24, 2**-24, 1, 0, 2**-24, 0]], np.float32)
+    halves = [((value[0, 0] + value[0, 1]) + (value[0, 2] + value[0, 3])), (value[0, 4] + value[0, 5]) + value[0, 6]]
+    found = team_reduce(world, value, world.there, "add", 0)
+    assert found[0, 0] == np.float32(halves[0]) + np.float32(halves[1]) != value[0, :7].sum(dtype=np.float64)
 
 
 @pytest.mark.parametrize("kind", KINDS)

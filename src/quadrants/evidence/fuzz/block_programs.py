@@ -101,6 +101,8 @@ class BlockLoop(Values):
         self.columns = source.choice((0, 0, 0, 0, 3, self.size))
         if self.columns and self.count % self.columns:
             self.columns = 0
+        self.low = 0 if self.columns else source.choice((0, 0, 0, 5, 64))
+        self.length = f"n{number}" if source.random() < 0.5 else str(self.count)
         self.prologue: list[str] = []
         self.body: list[Code] = []
         self.tail: list[Code] = []
@@ -119,8 +121,10 @@ class BlockLoop(Values):
         return [*head, *[put(2, line) for line in self.prologue], *body]
 
     def _head(self) -> list[str]:
+        if self.low:
+            return [f"for i0 in range({self.low}, {self.low} + {self.length}):", f"    i = i0 - {self.low}"]
         if not self.columns:
-            return [f"for i in range({self.count}):"]
+            return [f"for i in range({self.length}):"]
         sizes = f"{self.count // self.columns}, {self.columns}"
         return [f"for i0, i1 in qd.ndrange({sizes}):", f"    i = i0 * {self.columns} + i1"]
 
@@ -138,7 +142,7 @@ class BlockLoop(Values):
     def _write(self) -> None:
         self.starts: list[Statement] = []
         self.prologue += ["t = qd.i32(block.thread_idx())"]
-        width = f"qd.i32(min({self.size}, {self.count} - {self.block_text()} * {self.size}))"
+        width = f"qd.i32(min({self.size}, {self.length} - {self.block_text()} * {self.size}))"
         if self.chance(0.3):
             width = "block.sync_count_nonzero(True)"
         self.prologue.append(f"w = {width}")
@@ -526,6 +530,8 @@ class BlockProgram(Program):
             loop = BlockLoop(source, self.subgroup, number, dict(inputs))
             self.loops.append(loop)
             self.memory.update(loop.memory)
+            if not loop.length.isdigit():
+                self.numbers[loop.length] = loop.count
             if f"h{number}" in loop.memory:
                 cells = loop.memory[f"h{number}"]
                 inputs[f"h{number}"] = f"{cells.dtype.kind}{cells.dtype.itemsize * 8} {len(cells)}"

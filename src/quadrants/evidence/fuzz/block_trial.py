@@ -83,7 +83,7 @@ def way_of(seed: int, target: str) -> Way:
         options["stop_after"] = _UNTOUCHED
     if target != "kernel" and source.random() < 0.25:
         options["opt_level"] = 0
-    if source.random() < 0.2:
+    if source.random() < 0.2 and target != "vulkan":  # whose driver takes minutes for shaders full of checks
         options["check_out_of_bound"] = True
     if target == "x64":
         options["lanes"] = source.choice((0, 1, 8, 16))

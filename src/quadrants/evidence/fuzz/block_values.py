@@ -59,6 +59,8 @@ class Values:
         self.subgroup = subgroup
         self.size = 0
         self.columns = 0
+        self.low = 0
+        self.blocks_meet = False
         self.names: dict[str, str] = {}
         self.together: dict[str, str] = {}
         self.counters: list[Expression] = []
@@ -92,7 +94,11 @@ class Values:
 
     def block_text(self) -> str:
         """The block's number. Law: the compiler sees that a division of `i` gives it where `i` is the loop's only counter."""
-        thread = "block.global_thread_idx()" if self.columns else self.random.choice(("i", "block.global_thread_idx()"))
+        thread = (
+            "block.global_thread_idx()"
+            if self.columns or self.low
+            else self.random.choice(("i", "block.global_thread_idx()"))
+        )
         return f"{thread} // {self.size}"
 
     def of_block(self) -> Expression:
@@ -215,6 +221,9 @@ class Values:
 
     def met(self, of_block: bool) -> Expression:
         """What threads of a subgroup, or (`of_block`) of the block, come to where they meet."""
+        self.blocks_meet = of_block
+        if self.chance(0.15):
+            return self._rounded()
         if of_block and self.chance(0.5):
             return self.random.choice((self._block_combined, self._block_combined, self._counted))()
         makers = (
@@ -248,6 +257,22 @@ class Values:
             return team_shuffle(world, value.run(world, mask), mask, moved.get(kind, by), width)
 
         return Expression(text, dtype, run)
+
+    def _rounded(self) -> Expression:
+        """Sums that are rounded, of floats of all bits, as bits: what comes first tells."""
+        bits = self.integer("i32", 2)
+        kind = self.random.choice(("reduce", "reduce_all", "inclusive", "exclusive"))
+        of_block = self.size > 0 and self.blocks_meet and self.chance(0.4)
+        tail = f", {self.size}" if of_block else ""
+        text = f"qd.bit_cast(qd.u32(({bits.text} & 8388607) | 1065353216), qd.f32)"
+        name = f"{'block' if of_block else 'subgroup'}.{kind}_add"
+
+        def value(world: World, mask: Mask) -> np.ndarray:
+            return ((bits.run(world, mask) & 8388607) | 1065353216).astype(np.int32).view(np.float32)
+
+        found = self._family(Expression(text, "f32", value), kind, "add", 0 if of_block else self.subgroup)
+        text = f"qd.bit_cast({name}({text}{tail}), qd.i32)"
+        return Expression(text, "i32", lambda w, m: np.ascontiguousarray(found(w, m)).view(np.int32))
 
     def _how(self, dtype: str) -> tuple[str, str]:
         """Which family, and by what."""

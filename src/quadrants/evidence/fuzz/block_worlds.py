@@ -88,22 +88,48 @@ def _threads(world: World, teams: np.ndarray) -> np.ndarray:
     return teams.reshape(blocks, -1)[:, :size]
 
 
+def _in_halves(value: np.ndarray, there: Mask, combine: Any) -> np.ndarray:
+    """What the members (the last axis, a power of two of them) come to up to each: the lower half's total on the left of what
+    the upper half's come to."""
+    half = value.shape[-1] // 2
+    if not half:
+        return value
+    lower, upper = (
+        _in_halves(value[..., part], there[..., part], combine) for part in (slice(0, half), slice(half, None))
+    )
+    some = there[..., :half].any(axis=-1, keepdims=True)
+    total = np.take_along_axis(lower, _last(there[..., :half]), axis=-1)
+    return np.concatenate([lower, np.where(some, combine(total, upper), upper)], axis=-1)
+
+
+def _last(there: Mask) -> np.ndarray:
+    """The place of the last member that is there."""
+    return there.shape[-1] - 1 - np.argmax(there[..., ::-1], axis=-1, keepdims=True)
+
+
+def _prefixes(world: World, value: np.ndarray, mask: Mask, by: str, width: int) -> tuple[np.ndarray, Mask]:
+    """The same by (block, team, member), with who is there. `width` 0: the team is the block."""
+    width = width or 1 << (world.size - 1).bit_length()
+    there = _teams(world, mask, width, False)
+    return _in_halves(_teams(world, value, width, 0), there, COMBINE[by]), there
+
+
 def team_reduce(world: World, value: np.ndarray, mask: Mask, by: str, width: int) -> np.ndarray:
     """The values of the members that are there combined, for each member. `width` 0: the team is the block."""
-    nothing = neutral(by, value.dtype)
-    teams = _teams(world, np.where(mask, value, nothing).astype(value.dtype), width or world.size, nothing)
-    totals = COMBINE[by].reduce(teams, axis=2, keepdims=True, dtype=value.dtype)
-    return _threads(world, np.broadcast_to(totals, teams.shape))
+    found, there = _prefixes(world, value, mask, by, width)
+    return _threads(world, np.broadcast_to(np.take_along_axis(found, _last(there), axis=-1), found.shape))
 
 
 def team_scan(world: World, value: np.ndarray, mask: Mask, by: str, width: int, exclusive: bool) -> np.ndarray:
     """The values of the members before each, and of itself, combined."""
-    nothing = neutral(by, value.dtype)
-    teams = _teams(world, np.where(mask, value, nothing).astype(value.dtype), width or world.size, nothing)
-    totals = COMBINE[by].accumulate(teams, axis=2, dtype=value.dtype)
+    found, there = _prefixes(world, value, mask, by, width)
     if exclusive:
-        totals = np.concatenate([np.full_like(totals[:, :, :1], nothing), totals[:, :, :-1]], axis=2)
-    return _threads(world, totals)
+        places = np.where(there, np.arange(there.shape[-1]), -1)
+        before = np.concatenate([np.full_like(places[..., :1], -1), places[..., :-1]], axis=-1)
+        before = np.maximum.accumulate(before, axis=-1)
+        nothing = np.asarray(neutral(by, value.dtype), value.dtype)
+        found = np.where(before < 0, nothing, np.take_along_axis(found, np.maximum(before, 0), axis=-1))
+    return _threads(world, found)
 
 
 def team_shuffle(world: World, value: np.ndarray, mask: Mask, source: np.ndarray, width: int) -> np.ndarray:
