@@ -20,7 +20,6 @@ from quadrants.program import Program, is_loaded
 from quadrants.runtime import manifest as store
 from quadrants.targets import table
 from quadrants.warm_start.descriptions import Describer, Unstable
-from quadrants.warm_start.tasks import kept, restore
 
 __all__ = ["Lookup"]
 
@@ -104,8 +103,11 @@ class Lookup:
             objects.append((name, content))
         if tasks is None:
             program.load(objects, data["entry"], data["externals"])
-        elif not restore(program, self._state.arch, tasks, objects, data["entry"], data["externals"]):
-            return None
+        else:
+            from quadrants.warm_start.tasks import restore
+
+            if not restore(program, self._state.arch, tasks, objects, data["entry"], data["externals"]):
+                return None
         self._let_remember(program, data)
         return program
 
@@ -125,6 +127,8 @@ class Lookup:
             return
         artifact, source, tasks = program.artifact, program.source, None
         if program.device is not None:
+            from quadrants.warm_start.tasks import kept
+
             artifact, tasks = kept(program.device.code)
         if self._key and artifact is not None and source is not None:
             try:
