@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 
 from quadrants.ir.nodes import Op, Value
 from quadrants.ir.types import ArrayType
@@ -46,13 +47,13 @@ def _borders(ops: Sequence[Op]) -> tuple[list[int], list[bool]]:
                     last[operand] = k
                     if inner.kind == "call" and is_slot(operand):
                         given.add(operand)
-    passing, barred = [0] * (len(ops) + 1), [False] * (len(ops) + 1)
+    passing, barred = [0] * (len(ops) + 2), [0] * (len(ops) + 2)
     for k, op in enumerate(ops):
         for value in op.results:
-            for cut in range(k + 1, last[value] + 1):
-                passing[cut] += 0 if is_made_anew(value) else 1
-                barred[cut] = barred[cut] or value in given
-    return passing, barred
+            for counts, amount in ((passing, 0 if is_made_anew(value) else 1), (barred, 1 if value in given else 0)):
+                counts[k + 1] += amount
+                counts[last[value] + 1] -= amount
+    return list(accumulate(passing)), [count > 0 for count in accumulate(barred)]
 
 
 def _end(weights: list[int], passing: list[int], barred: list[bool], start: int, most: int) -> int:
