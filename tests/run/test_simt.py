@@ -322,6 +322,24 @@ def test_members_of_a_subgroup_under_a_condition() -> None:
             assert (own == np.where(team > 0, np.cumsum(team > 0) - 1, -(team < 0).sum())).all()
 
 
+def test_debug_mode_checks_no_sums_of_members_that_are_not_there(executor: TargetExecutor) -> None:
+    start(executor, debug=True, subgroup_size=64)
+
+    @qd.kernel
+    def sums(x: qd.types.ndarray(), out: qd.types.ndarray()):
+        qd.loop_config(block_dim=128)
+        for i in range(len(x)):
+            if x[i] > 0:
+                out[i] = subgroup.reduce_add(x[i]) + subgroup.inclusive_add(x[i])
+
+    x = np.where(np.arange(200) % 8 == 5, np.arange(200), 0).astype(np.int32)
+    out = np.zeros(200, np.int32)
+    sums(x, out)
+    for first in range(0, 200, 64):
+        team = x[first : first + 64]
+        assert (out[first : first + 64] == np.where(team > 0, team.sum() + np.cumsum(team), 0)).all()
+
+
 def test_a_subgroup_a_row() -> None:
     @qd.kernel
     def sums(x, out):

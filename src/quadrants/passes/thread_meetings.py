@@ -6,12 +6,13 @@ Where only some threads are there (`mask`), the others are no members of their t
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Block, Op, Value
 from quadrants.ir.threads import neutral
-from quadrants.ir.types import i64, scalar_of, u1, u64
+from quadrants.ir.types import Type, i64, scalar_of, u1, u64
 
 if TYPE_CHECKING:
     from quadrants.passes.thread_stretches import Scratch, Stretches
@@ -122,13 +123,18 @@ class _Halves:
         self.some: Scratch | None = None
         if block.mask is not None:
             self.some = block.slot(u1, True)
-            mask, some = block.mask, self.some
+            builder = Builder(block.level, op.location)
             _each(
-                Builder(block.level, op.location),
-                Builder(block.level, op.location).index(0),
-                block.width,
-                lambda inside, thread: inside.op("store", inside.load(mask.slot, thread), some.slot, thread),
+                builder, builder.index(0), block.width, partial(self._begin, block.mask, self.some, op.operands[0].type)
             )
+
+    def _begin(self, mask: Scratch, some: Scratch, type_: Type, inside: Builder, thread: Value) -> None:
+        """Who is not there has brought what changes nothing, so that sums which nobody gets are of numbers, too: debug mode checks
+        them."""
+        there, slot = inside.load(mask.slot, thread), self.scratch.slot
+        nothing = inside.constant(neutral(self.by, scalar_of(type_)), type_)
+        inside.op("store", inside.select(there, inside.load(slot, thread), nothing), slot, thread)
+        inside.op("store", there, some.slot, thread)
 
     def __call__(self, builder: Builder, low: Value, high: Value) -> None:
         def level(inside: Builder, number: Value) -> None:
