@@ -57,7 +57,7 @@ def _cell(part: dict[str, Any] | None, newer: int) -> str:
     right = found["passed"] + found["assembled"]
     told = [
         f"{right} of {cases}{' assembled' if found['assembled'] else ''}",
-        *(f"{found[status]} {status}" for status in ("refused", "failed") if found[status]),
+        *(f"{found[status]} {status}" for status in ("refused", "failed", "not run") if found[status]),
         *([f"{newer} newer, not run"] if newer else []),
     ]
     return told[0] if len(told) == 1 else f"{told[0]} ({', '.join(told[1:])})"
