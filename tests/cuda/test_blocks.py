@@ -81,6 +81,10 @@ def fenced(x: qd.types.ndarray(), y: qd.types.ndarray()):
         grid.mem_fence()
 
 
+WAITS = r"bar\.sync|barrier\.sync|barrier\.cta\.sync"
+"""Waits of a block: of all of its threads (`bar.sync`), and of those that are there."""
+
+
 def x_of(size: int) -> np.ndarray:
     return np.arange(size, dtype=np.float32) % 7 - 2
 
@@ -90,7 +94,7 @@ def test_memory_of_the_block_is_shared_memory(driver: Any) -> None:
     text = text_of(driver, in_memory, x, y)
     assert (y.reshape(-1, 64) == x.reshape(-1, 64)[:, ::-1]).all()
     assert count(text, r"st\.shared\.b32") == 1 and count(text, r"ld\.shared\.b32") == 1
-    assert count(text, "bar.sync") == 2  # one of them stands between two blocks of one that is launched
+    assert count(text, WAITS) == 2  # one of them stands between two blocks of one that is launched
     assert "st.b32" not in text and "ld.b32" not in text
     if assembler():
         (usage,) = assemble(text, driver.sm)
@@ -103,7 +107,7 @@ def test_values_go_from_lane_to_lane(driver: Any) -> None:
     text = text_of(driver, by_shuffles, x, y)
     assert (y.reshape(-1, 32) == x.reshape(-1, 32).sum(1)[:, None]).all()
     assert count(text, "shfl.sync.idx.b32") == 5 and ".shared" not in text
-    assert count(text, "bar.sync") == 1
+    assert count(text, WAITS) == 1
 
 
 def by_blocks(x: qd.types.ndarray(), y: qd.types.ndarray()):
@@ -119,9 +123,7 @@ def test_sums_of_blocks_go_through_an_element_a_warp(driver: Any) -> None:
     assert (y[:256] == x[:256].sum()).all() and (y[256:] == x[256:].sum()).all()
     assert "an iteration is a block of 256 threads that run at once, which share 32 bytes" in kernel.report()
     text = driver.texts[-1]
-    assert (
-        count(text, "shfl.sync.idx.b32") == 5 and count(text, r"st\.shared\.b32") == 1 and count(text, "bar.sync") == 3
-    )
+    assert count(text, "shfl.sync.idx.b32") == 5 and count(text, r"st\.shared\.b32") == 1 and count(text, WAITS) == 3
 
 
 def test_votes_are_ballots(driver: Any) -> None:

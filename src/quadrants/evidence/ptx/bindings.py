@@ -44,7 +44,7 @@ class CUdevice_attribute(IntEnum):
 
 class Bindings(GraphFunctions):
     """One GPU of compute capability `sm`. `calls`: the names of the functions that were called; `texts`: the modules that were
-    loaded. Launches run when something waits for them (queues.py). A fault in a kernel shows at the next function that waits,
+    loaded; `launched`: the blocks, and the threads of each, of all launches that have run. Launches run when something waits for them (queues.py). A fault in a kernel shows at the next function that waits,
     and at all that follow, as on a GPU."""
 
     CUdevice_attribute = CUdevice_attribute
@@ -192,6 +192,8 @@ class Bindings(GraphFunctions):
         if not 0 < threads <= 1024 or not 0 < blocks < 1 << 31:
             return Result.CUDA_ERROR_INVALID_VALUE, _nothing
         module, code = self._kernels[number]
+        if threads > module.module.functions[code.name].limits.get("maxntid", (1024,))[0]:
+            return Result.CUDA_ERROR_INVALID_VALUE, _nothing
         size = module.module.functions[code.name].parameters[0].size
         (pointer,) = (ctypes.c_void_p * 1).from_address(parameters)
         frame = ctypes.string_at(pointer, size)
@@ -200,6 +202,7 @@ class Bindings(GraphFunctions):
     def _run(self, module: Loaded, code: Any, blocks: int, threads: int, frame: bytes) -> None:
         if self._fault != _OK:
             return
+        self.launched.append((blocks, threads))
         try:
             self.machine.launch(module, code, blocks, threads, frame)
         except MemoryFault as fault:

@@ -26,7 +26,7 @@ class PlayedDriver(NvidiaDriver):
 
     @property
     def launched(self) -> list[tuple[int, int]]:
-        """The blocks, and the threads of each, of every launch."""
+        """The blocks, and the threads of each, of every launch that has run."""
         return self.bindings.launched
 
     @property

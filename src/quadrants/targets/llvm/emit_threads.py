@@ -24,8 +24,8 @@ BLOCK = 256
 
 SYMBOLS = ("qd_place", "qd_block", "qd_blocks", "qd_barrier", "qd_shuffle", "qd_ballot")
 """Functions of a device: `i64 @qd_place()`, the thread's number in its block; `i64 @qd_block()` and `i64 @qd_blocks()`, the block's
-number and how many were launched; `void @qd_barrier()`, where all threads of a block that have not ended wait for one another, and
-see what they wrote; `i32 @qd_shuffle(i64 members, i32 value, i32 lane)`: the value of the subgroup's thread `lane`, one of the
+number and how many were launched; `void @qd_barrier(i1 whole)`, where all threads of a block that have not ended wait for one
+another, and see what they wrote (whole: surely all that were launched are among them); `i32 @qd_shuffle(i64 members, i32 value, i32 lane)`: the value of the subgroup's thread `lane`, one of the
 `members`, who all are there; `i64 @qd_ballot(i64 members, i1 vote)`, the bits of those for whom the vote holds."""
 
 
@@ -71,7 +71,7 @@ def write_blocks(writer: Writer, loop: Op, own: dict[str, Handler]) -> None:
     following = writer.assign(f"add nsw i64 {number}, {step}")
     writer.branch(writer.assign(f"icmp slt i64 {following}, {high}"), more, done)
     writer.begin(more)
-    writer.call("void", "qd_barrier", "", "")
+    writer.call("void", "qd_barrier", "i1 true", "i1")
     writer.jump(head, writer.one_by_one())
     writer.fill_phi(phi, number, "i64", [(first, start), (following, more)])
     writer.begin(done)
@@ -83,7 +83,9 @@ def _for(writer: Writer, op: Op) -> None:
         return
     thread, width = writer.call("i64", "qd_place", "", ""), op.operands[1]
     inside, after = writer.new_label(), writer.new_label()
-    if number_of(width) == op.attributes["threads"]:
+    whole = number_of(width) == op.attributes["threads"]
+    writer.handlers = {**writer.handlers, "barrier": _barrier if whole else _barrier_of_those_there}
+    if whole:
         writer.jump(inside)
     else:
         writer.branch(writer.assign(f"icmp slt i64 {thread}, {writer.name(width)}"), inside, after)
@@ -113,7 +115,11 @@ def _shared(writer: Writer, op: Op) -> None:
 
 
 def _barrier(writer: Writer, op: Op) -> None:
-    writer.call("void", "qd_barrier", "", "")
+    writer.call("void", "qd_barrier", "i1 true", "i1")
+
+
+def _barrier_of_those_there(writer: Writer, op: Op) -> None:
+    writer.call("void", "qd_barrier", "i1 false", "i1")
 
 
 def _fence(writer: Writer, op: Op) -> None:
@@ -184,7 +190,6 @@ def _ballot(writer: Writer, op: Op) -> None:
 _HANDLERS: dict[str, Handler] = {
     "for": _for,
     "shared": _shared,
-    "barrier": _barrier,
     "fence": _fence,
     "shuffle": _shuffle,
     "ballot": _ballot,

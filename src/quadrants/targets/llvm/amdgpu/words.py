@@ -69,7 +69,7 @@ define internal i64 @qd_blocks() alwaysinline nounwind {
   %r = zext i32 %b to i64
   ret i64 %r
 }
-define internal void @qd_barrier() alwaysinline convergent nounwind {
+define internal void @qd_barrier(i1 %whole) alwaysinline convergent nounwind {
   fence syncscope("workgroup") release
   call void @llvm.amdgcn.s.barrier()
   fence syncscope("workgroup") acquire

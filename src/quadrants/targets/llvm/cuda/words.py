@@ -35,6 +35,7 @@ define internal i64 @qd_threads() alwaysinline nounwind memory(none) {
   ret i64 %r
 }
 declare void @llvm.nvvm.barrier.cta.sync.aligned.all(i32) #0
+declare void @llvm.nvvm.barrier.cta.sync.all(i32) #0
 declare i32 @llvm.nvvm.shfl.sync.idx.i32(i32, i32, i32, i32) #0
 declare i32 @llvm.nvvm.vote.ballot.sync(i32, i1) #0
 attributes #0 = { convergent nounwind }
@@ -53,8 +54,13 @@ define internal i64 @qd_blocks() alwaysinline nounwind memory(none) {
   %r = zext i32 %b to i64
   ret i64 %r
 }
-define internal void @qd_barrier() alwaysinline convergent nounwind {
+define internal void @qd_barrier(i1 %whole) alwaysinline convergent nounwind {
+  br i1 %whole, label %all, label %there
+all:
   call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)
+  ret void
+there:
+  call void @llvm.nvvm.barrier.cta.sync.all(i32 0)
   ret void
 }
 define internal i32 @qd_shuffle(i64 %members, i32 %value, i32 %lane) alwaysinline convergent nounwind {
