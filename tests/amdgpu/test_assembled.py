@@ -186,3 +186,19 @@ def test_loads_of_many_neighbours_are_not_all_on_their_way_at_once(driver: Assem
     x.fill(0.5)
     gather()
     assert all(not kernel.vgpr_spills and kernel.vgprs <= 192 for made in driver.made for kernel in made.usage)
+
+
+def test_loops_of_constant_size_have_blocks_of_that_size(driver: AssemblingDriver):
+    y = np.zeros((16, 6), np.int32)
+
+    @qd.kernel
+    def fill(y: qd.types.ndarray()):
+        qd.loop_config(serialize=False)
+        for i, j in qd.ndrange(16, 6):
+            y[i, j] = i + 16 * j
+
+    fill(y)
+    assert (y == np.arange(16)[:, None] + 16 * np.arange(6)).all()
+    (kernel,) = driver.made[-1].usage
+    assert kernel.block == 96
+    assert not named(instructions(driver), "s_cbranch", "v_cmp", "s_cmp", "v_rcp")

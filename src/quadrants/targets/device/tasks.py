@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from quadrants.ir.nodes import Function, Module, Op, Value, walk
 from quadrants.passes.clone import clone_ops
+from quadrants.passes.fold import number_of
 from quadrants.passes.structure import free_values
 from quadrants.records import Record
 
@@ -24,6 +25,24 @@ class Task(Record):
     def loop(self) -> Op:
         (loop,) = [op for op in self.function.body.ops if op.kind == "for"]
         return loop
+
+    @property
+    def bounds(self) -> tuple[int | None, ...]:
+        """The loop's lows and highs, where they are constants."""
+        numbers = [number_of(value) for value in self.operands[: 2 * self.loop.attributes["rank"]]]
+        return tuple([None if number is None else int(number) for number in numbers])
+
+    @property
+    def iterations(self) -> int | None:
+        """How many iterations there are, where constants say it."""
+        bounds = self.bounds
+        rank = len(bounds) // 2
+        count = 1
+        for low, high in zip(bounds[:rank], bounds[rank:]):
+            if low is None or high is None:
+                return None
+            count *= max(high - low, 0)
+        return count
 
 
 def parallel_loops(module: Module) -> list[Op]:

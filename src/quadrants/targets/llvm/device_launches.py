@@ -14,7 +14,7 @@ from typing import Any
 
 from quadrants import knobs
 from quadrants.errors import QuadrantsRuntimeError
-from quadrants.ir.nodes import Module, Op
+from quadrants.ir.nodes import Module
 from quadrants.targets.device import live
 from quadrants.targets.device.interface import HostCode, HostText
 from quadrants.targets.device.tasks import Task
@@ -96,11 +96,11 @@ class LaunchDevice:
                     other.drop()
             return plan.provide(stream, number, size, self.allocate)
 
-    def shape(self, loop: Op) -> LaunchShape:
-        """The threads of a parallel loop's launches."""
-        block = block_of(loop)
-        blocks = _MOST_BLOCKS if block.whole else self.driver.multiprocessors * _WAVES
-        return LaunchShape(block.threads, 32, blocks, block.whole)
+    def shape(self, task: Task) -> LaunchShape:
+        """The threads of a task's launches."""
+        block = block_of(task)
+        blocks = _MOST_BLOCKS if block.whole or block.iterations else self.driver.multiprocessors * _WAVES
+        return LaunchShape(block.threads, blocks, block.whole)
 
     def check(self) -> None:
         """The error of a check that failed; waits for everything launched before, if a check may have failed there."""

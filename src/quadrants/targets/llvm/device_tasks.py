@@ -121,7 +121,7 @@ class LaunchedTasks(Tasks):
         self.compiled = compiled
         self.frames = compiled.frames
         self._ranks = [task.loop.attribute("rank") for task in tasks]
-        self._shapes = [device.shape(task.loop) for task in tasks]
+        self._shapes = [device.shape(task) for task in tasks]
 
     def launch(self, number: int, values: Sequence[Any]) -> None:
         self.get_ready()

@@ -1,7 +1,7 @@
 """Tasks of a device (targets/device/tasks.py) to one LLVM module: a kernel each, with the functions that they call.
 
 A kernel is `void task(frame)`: every thread takes an iteration of the flattened loop, then the one that lies as many
-further as there are threads. The innermost dimension runs fastest, so neighbouring threads reach neighbours in memory. A grid loop's
+further as there are threads; where constants say how many there are, each has a thread of its own. The innermost dimension runs fastest, so neighbouring threads reach neighbours in memory. A grid loop's
 blocks are blocks of the device (`emit_threads.py`).
 What a device's instruction set says is told by `DeviceWords`; all else is the emitter that CPUs have, too.
 """
@@ -22,7 +22,7 @@ from quadrants.targets.llvm.emit import call_groups, facts
 from quadrants.targets.llvm.emit_control import Handler, write_region
 from quadrants.targets.llvm.emit_functions import FrameWriter
 from quadrants.targets.llvm.emit_parallel import op_may_fail
-from quadrants.targets.llvm.emit_threads import block_of
+from quadrants.targets.llvm.emit_threads import BlockOfThreads, block_of
 from quadrants.targets.llvm.writer import Loop, Unit
 
 __all__ = ["QUOTIENT", "CompiledTasks", "DeviceModule", "DeviceWords", "emit_tasks"]
@@ -158,40 +158,47 @@ def _write_task(unit: Unit, task: Task, frame: Frame, symbol: str, words: Device
         writer.begin(stopped)
         writer.line("ret void")
         writer.begin(go)
-    block = block_of(loop)
+    block = block_of(task)
     if block.whole:
         emit_threads.write_blocks(writer, loop, words.handlers)
+    elif block.iterations:
+        _write_one_iteration(writer, task, block)
     else:
-        _write_iterations(writer, loop)
+        _write_iterations(writer, task)
     writer.line("ret void")
     parameter = words.frame.replace("{size}", str(max(frame.size, 8)))
-    sizes = {"threads": str(block.threads), "least": str(block.threads if block.whole else 1)}
+    sizes = {"threads": str(block.threads), "least": str(block.threads if block.whole or block.iterations else 1)}
     attributes = f"{unit.program.define_attributes} {words.attributes.format(**sizes)}".strip()
     writer.finish(f"define {words.convention} void @{symbol}({parameter}) {attributes}")
 
 
-def _write_iterations(writer: DeviceTaskWriter, loop: Op) -> None:
-    """A loop over the thread's iterations. The counters of the first one are decoded from its place, the innermost fastest; those of
-    the next ones, which lie as many iterations further as there are threads, are carried on, without a division."""
-    rank: int = loop.attributes["rank"]
-    lows = [writer.name(low) for low in loop.operands[:rank]]
-    extents = [_extent(writer, low, writer.name(high)) for low, high in zip(lows, loop.operands[rank : 2 * rank])]
-    total = extents[0]
-    for extent in extents[1:]:
-        total = writer.assign(f"mul nsw i64 {total}, {extent}")
-    first = writer.call("i64", "qd_thread", "", "")
-    threads = writer.call("i64", "qd_threads", "", "")
-    enter, head, done = writer.new_label(), writer.new_label(), writer.new_label()
+def _write_one_iteration(writer: DeviceTaskWriter, task: Task, block: BlockOfThreads) -> None:
+    """The iteration that has the thread's number, in 32 bits; extents are constants, so nothing is divided by what is read."""
+    lows, extents = _lows_and_extents(writer, task)
+    number = writer.assign(f"trunc i64 {writer.call('i64', 'qd_place', '', '')} to i32")
+    if block.iterations > block.threads:
+        group = writer.assign(f"trunc i64 {writer.call('i64', 'qd_block', '', '')} to i32")
+        start = writer.assign(f"mul nuw nsw i32 {group}, {block.threads}")
+        number = writer.assign(f"add nuw nsw i32 {start}, {number}")
+    done = writer.new_label()
+    if block.iterations % block.threads:
+        enter = writer.new_label()
+        writer.branch(writer.assign(f"icmp ult i32 {number}, {block.iterations}"), enter, done)
+        writer.begin(enter)
+    narrow: list[str] = []
+    for extent in reversed(extents[1:]):
+        narrow.insert(0, writer.assign(f"urem i32 {number}, {extent}"))
+        number = writer.assign(f"udiv i32 {number}, {extent}")
+    digits = [writer.assign(f"zext i32 {digit} to i64") for digit in [number, *narrow]]
+    _write_body(writer, task.loop, lows, digits, done)
+    writer.jump(done)
+    writer.begin(done)
+
+
+def _write_body(writer: DeviceTaskWriter, loop: Op, lows: Sequence[str], digits: Sequence[str], done: str) -> None:
+    """What an iteration does; all its ways lead to the block that is begun last."""
     around = Loop(writer.new_label(), done)
-    writer.branch(writer.assign(f"icmp slt i64 {first}, {total}"), enter, done)
-    writer.begin(enter)
-    digits = _digits(writer, first, extents)
-    steps = _steps(writer, threads, total, extents)
-    start = writer.label
-    writer.jump(head)
-    writer.begin(head)
-    places = [(writer.fresh(), writer.reserve()) for _ in range(rank)]
-    for low, (digit, _), argument in zip(lows, places, loop.regions[0].arguments):
+    for low, digit, argument in zip(lows, digits, loop.regions[0].arguments):
         writer.names[argument] = digit if low == "0" else writer.assign(f"add nsw i64 {low}, {digit}")
     writer.loops.append(around)
     values = write_region(writer, loop.regions[0])
@@ -199,6 +206,41 @@ def _write_iterations(writer: DeviceTaskWriter, loop: Op) -> None:
     if values is not None:
         writer.jump(around.continue_label)
     writer.begin(around.continue_label)
+
+
+def _lows_and_extents(writer: DeviceTaskWriter, task: Task) -> tuple[list[str], list[str]]:
+    """Of the loop's dimensions: numbers, where they are constants."""
+    loop, bounds = task.loop, task.bounds
+    rank = len(bounds) // 2
+    names = [writer.name(value) if number is None else str(number) for value, number in zip(loop.operands, bounds)]
+    extents: list[str] = []
+    for k, (low, high) in enumerate(zip(bounds[:rank], bounds[rank:])):
+        if low is None or high is None:
+            extents.append(_extent(writer, names[k], names[rank + k]))
+        else:
+            extents.append(str(max(high - low, 0)))
+    return names[:rank], extents
+
+
+def _write_iterations(writer: DeviceTaskWriter, task: Task) -> None:
+    """A loop over the thread's iterations. The counters of the first one are decoded from its place, the innermost fastest; those of
+    the next ones, which lie as many iterations further as there are threads, are carried on, without a division."""
+    lows, extents = _lows_and_extents(writer, task)
+    total = extents[0]
+    for extent in extents[1:]:
+        total = writer.assign(f"mul nsw i64 {total}, {extent}")
+    first = writer.call("i64", "qd_thread", "", "")
+    threads = writer.call("i64", "qd_threads", "", "")
+    enter, head, done = writer.new_label(), writer.new_label(), writer.new_label()
+    writer.branch(writer.assign(f"icmp slt i64 {first}, {total}"), enter, done)
+    writer.begin(enter)
+    digits = _digits(writer, first, extents)
+    steps = _steps(writer, threads, total, extents)
+    start = writer.label
+    writer.jump(head)
+    writer.begin(head)
+    places = [(writer.fresh(), writer.reserve()) for _ in extents]
+    _write_body(writer, task.loop, lows, [digit for digit, _ in places], done)
     following = _carried_on(writer, [digit for digit, _ in places], steps, extents)
     more = writer.assign(f"icmp slt i64 {following[0]}, {extents[0]}")
     latch = writer.label

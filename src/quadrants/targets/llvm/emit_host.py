@@ -35,6 +35,7 @@ from quadrants.targets.llvm.arrays import ArrayAccess, from_memory, store_word, 
 from quadrants.targets.llvm.emit_control import DISPATCH, Handler, write_region
 from quadrants.targets.llvm.emit_control import HANDLERS as CONTROL
 from quadrants.targets.llvm.emit_functions import EntryWriter
+from quadrants.targets.llvm.emit_threads import MULTIPLE, threads_for
 from quadrants.targets.llvm.scalars import memory_type
 from quadrants.targets.llvm.writer import Program, Unit, Writer, scalar
 
@@ -71,11 +72,9 @@ class HostText(Record):
 
 
 class LaunchShape(Record):
-    """The threads of a launch of so many iterations: blocks of `threads` at most, of a multiple of `multiple` where there is
-    more than one iteration, and `blocks` of them at most; `whole`: a block of `threads` for each iteration."""
+    """The threads of a launch of so many iterations: blocks of `threads` at most (`threads_for`), and `blocks` of them at most; `whole`: a block of `threads` for each iteration."""
 
     threads: int
-    multiple: int
     blocks: int
     whole: bool = False
 
@@ -83,12 +82,12 @@ class LaunchShape(Record):
         """Blocks, and threads of each."""
         if self.whole:
             return min(count, self.blocks), self.threads
-        threads = min(-(-count // self.multiple) * self.multiple, self.threads) if count > 1 else 1
+        threads = threads_for(count, self.threads)
         return min(-(-count // threads), self.blocks), threads
 
 
-Shapes = Callable[[Op], LaunchShape]
-"""The shape of each parallel loop's launches."""
+Shapes = Callable[[Task], LaunchShape]
+"""The shape of each task's launches."""
 
 
 class _HostWriter(EntryWriter):
@@ -162,24 +161,38 @@ def _for(writer: Writer, op: Op) -> None:
         CONTROL["for"](writer, op)
         return
     number, task, frame = writer.launched[op]
-    rank = op.attributes["rank"]
-    count = ""
+    shape = writer.shape(task)
+    if task.iterations is not None:
+        if task.iterations:
+            blocks, threads = shape.of(task.iterations)
+            _launch(writer, number, str(blocks), str(threads), _filled(writer, task, frame), frame)
+        return
+    count = _count(writer, op)
+    wanted, after = writer.new_label(), writer.new_label()
+    writer.branch(writer.assign(f"icmp sgt i64 {count}, 0"), wanted, after)
+    writer.begin(wanted)
+    filled = _filled(writer, task, frame)
+    _launch(writer, number, *_shape(writer, count, shape), filled, frame)
+    writer.jump(after)
+    writer.begin(after)
+
+
+def _count(writer: _HostWriter, op: Op) -> str:
+    """How many iterations a loop has."""
+    rank, count = op.attributes["rank"], ""
     for low, high in zip(op.operands[:rank], op.operands[rank : 2 * rank]):
         low_name, high_name = writer.name(low), writer.name(high)
         extent = high_name if low_name == "0" else writer.assign(f"sub nsw i64 {high_name}, {low_name}")
         size = writer.call("i64", "llvm.smax.i64", f"i64 {extent}, i64 0", "i64, i64")
         count = writer.assign(f"mul nsw i64 {count}, {size}") if count else size
-    wanted, after = writer.new_label(), writer.new_label()
-    writer.branch(writer.assign(f"icmp sgt i64 {count}, 0"), wanted, after)
-    writer.begin(wanted)
-    filled = _filled(writer, task, frame)
-    blocks, threads = _shape(writer, count, writer.shape(task.loop))
+    return count
+
+
+def _launch(writer: _HostWriter, number: int, blocks: str, threads: str, filled: str, frame: Frame) -> None:
     arguments = f"ptr {writer.kernel_of(number)}, i32 {blocks}, i32 {threads}, ptr {filled}, i64 {max(frame.size, 8)}"
     writer.line(f"store i64 1, ptr @{PLAN}, align 8")
     code = writer.call("i32", "qd_launch", arguments, "ptr, i32, i32, ptr, i64")
     writer.give_back_unless_zero(code)
-    writer.jump(after)
-    writer.begin(after)
 
 
 def _shape(writer: _HostWriter, count: str, shape: LaunchShape) -> tuple[str, str]:
@@ -187,9 +200,8 @@ def _shape(writer: _HostWriter, count: str, shape: LaunchShape) -> tuple[str, st
     if shape.whole:
         blocks = writer.call("i64", "llvm.smin.i64", f"i64 {count}, i64 {shape.blocks}", "i64, i64")
         return writer.assign(f"trunc i64 {blocks} to i32"), str(shape.threads)
-    assert shape.multiple & (shape.multiple - 1) == 0
-    wide = writer.assign(f"add nuw nsw i64 {count}, {shape.multiple - 1}")
-    whole = writer.assign(f"and i64 {wide}, {-shape.multiple}")
+    wide = writer.assign(f"add nuw nsw i64 {count}, {MULTIPLE - 1}")
+    whole = writer.assign(f"and i64 {wide}, {-MULTIPLE}")
     most = writer.call("i64", "llvm.smin.i64", f"i64 {whole}, i64 {shape.threads}", "i64, i64")
     single = writer.assign(f"icmp eq i64 {count}, 1")
     threads = writer.assign(f"select i1 {single}, i64 1, i64 {most}")

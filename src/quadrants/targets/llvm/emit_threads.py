@@ -11,16 +11,23 @@ from quadrants.ir.threads import SHARED_ALIGNMENT, block_size, is_threads_loop, 
 from quadrants.ir.types import ArrayType
 from quadrants.passes.fold import number_of
 from quadrants.records import Record
+from quadrants.targets.device.tasks import Task
 from quadrants.targets.llvm.arrays import ArrayAccess
 from quadrants.targets.llvm.emit_control import DISPATCH, Handler, write_region
 from quadrants.targets.llvm.emit_control import HANDLERS as CONTROL
 from quadrants.targets.llvm.scalars import memory_type, register_type
 from quadrants.targets.llvm.writer import Loop, Writer, scalar
 
-__all__ = ["BLOCK", "SYMBOLS", "BlockOfThreads", "block_of", "write_blocks"]
+__all__ = ["BLOCK", "MULTIPLE", "SYMBOLS", "BlockOfThreads", "block_of", "threads_for", "write_blocks"]
 
 BLOCK = 256
 """Threads of a block that is launched for a plain loop, at most, where the user does not say how many."""
+
+MULTIPLE = 32
+"""Blocks of plain loops have a multiple of so many threads, where there is more than one iteration."""
+
+_MOST_FIXED = 1 << 22
+"""Iterations, at most, of which each has a thread of its own where constants say how many they are."""
 
 SYMBOLS = ("qd_place", "qd_block", "qd_blocks", "qd_barrier", "qd_shuffle", "qd_ballot")
 """Functions of a device: `i64 @qd_place()`, the thread's number in its block; `i64 @qd_block()` and `i64 @qd_blocks()`, the block's
@@ -31,19 +38,30 @@ another, and see what they wrote (whole: surely all that were launched are among
 
 class BlockOfThreads(Record):
     """The blocks that a task is launched in: how many threads they have (at most, unless `whole`), and whether each is one iteration
-    of the task's loop (`whole`)."""
+    of the task's loop (`whole`). `iterations`: how many a plain loop has, where each has a thread of its own, in blocks of just
+    `threads`; else 0."""
 
     threads: int
     whole: bool
+    iterations: int = 0
 
 
-def block_of(loop: Op) -> BlockOfThreads:
-    """The blocks that a parallel loop is launched in."""
-    threads = threads_loop_of(loop)
+def block_of(task: Task) -> BlockOfThreads:
+    """The blocks that a task is launched in."""
+    threads = threads_loop_of(task.loop)
     if threads is not None:
         return BlockOfThreads(threads.attributes["threads"], True)
-    config = loop.attribute("config") or {}
-    return BlockOfThreads(block_size(loop) if config.get("block_dim") else BLOCK, False)
+    config = task.loop.attribute("config") or {}
+    most = block_size(task.loop) if config.get("block_dim") else BLOCK
+    count = task.iterations
+    if count is None or not 0 < count <= _MOST_FIXED:
+        return BlockOfThreads(most, False)
+    return BlockOfThreads(threads_for(count, most), False, count)
+
+
+def threads_for(count: int, most: int) -> int:
+    """The threads of a plain loop's blocks, for so many iterations."""
+    return min(-(-count // MULTIPLE) * MULTIPLE, most) if count > 1 else 1
 
 
 def write_blocks(writer: Writer, loop: Op, own: dict[str, Handler]) -> None:
