@@ -14,6 +14,7 @@ from quadrants.library import public as _public
 from quadrants.library.public import *  # noqa: F403 - the public names are these
 
 if TYPE_CHECKING:
+    from quadrants.lang import profiler as profiler
     from quadrants.lang import simt as simt
 
 __version__ = (0, 1, 0)
@@ -22,17 +23,19 @@ __all__: list[str] = []
 __all__ += lang.__all__
 __all__ += _public.__all__
 __all__ += ["algorithms"]
+_LATER = ("profiler", "simt")
+"""What is imported when it is first used: programs without it do not wait for that."""
 
 
 def __getattr__(name: str) -> Any:
     if name == "cfg":
         return _config()
-    if name == "simt":  # kernels without blocks of threads do not wait for its import
-        return importlib.import_module("quadrants.lang.simt")
+    if name in _LATER:
+        return importlib.import_module(f"quadrants.lang.{name}")
     if name == "outer":
         return importlib.import_module("quadrants.lang.simt.tiles").outer
     raise AttributeError(f"module 'quadrants' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), "outer", "simt"})
+    return sorted({*globals(), "outer", *_LATER})

@@ -19,6 +19,7 @@ from quadrants.runtime import launch
 from quadrants.targets.device.failures import noted
 from quadrants.targets.device.interface import DeviceArray, HostCode
 from quadrants.targets.device.placing import Placement
+from quadrants.targets.device.timing import measured
 from quadrants.targets.device.views import DeviceView, driver_stream
 
 if TYPE_CHECKING:
@@ -80,7 +81,8 @@ class DeviceRuns:
 
     def _launch(self, frame: bytearray) -> None:
         self.code.tasks.get_ready()
-        status = launch.call(self._program.binding_for_calls(), frame)
+        with measured(self.code.device):
+            status = launch.call(self._program.binding_for_calls(), frame)
         if status:
             raise self.error()
         try:

@@ -101,7 +101,7 @@ class Options(MutableRecord):
     offline_cache_cleaning_policy: str = _option("lru", "What leaves a full disk cache: 'lru', 'fifo' or 'never'.")
     offline_cache_cleaning_factor: float = _option(0.25, "Share of the disk cache that one cleaning removes.")
     random_seed: int = _option(0, "Seed of qd.random.")
-    kernel_profiler: bool = _option(False, "Time every launch for qd.profiler.")
+    kernel_profiler: bool = _option(False, "Time every launch for qd.profiler; each then goes through Python.")
     log_level: str = _option("info", "trace, debug, info, warn, error, critical or off.")
     print_full_traceback: bool = _option(False, "Compile errors keep the compiler's own frames.")
     raise_on_templated_floats: bool = _option(False, "ValueError when a Python float is specialised on.")
@@ -128,7 +128,7 @@ _INERT_BY_REASON: dict[str, dict[str, Any]] = {
     "`and`, `or` and conditional expressions are always lazy.": {"short_circuit_operators": True},
     "Static loops of any length unroll without a warning.": {"unrolling_limit": 32},
     "No debugger is attached on a fault.": {"gdb_trigger": False},
-    "A timeline comes from the profiler's traces.": {"timeline": False},
+    "The profiler lists launches in their order: qd.profiler.print_kernel_profiler_info('trace').": {"timeline": False},
     _ALWAYS: {
         "advanced_optimization": True,
         "cfg_optimization": True,

@@ -13,12 +13,13 @@ import quadrants as qd
 from quadrants.errors import QuadrantsRuntimeError, QuadrantsUnsupportedError
 from quadrants.targets.llvm.amdgpu import drivers, hip, lld, target
 from quadrants.targets.llvm.amdgpu.metadata import usage
+from quadrants.targets.llvm.device_timing import DriverSpan
 
 
 class Library:
     """HIP as its documentation has it: a result code from each function; what they give is written where pointers say.
 
-    A launch is noted, and adds 1 to each float of the first array in the frame.
+    A launch is noted, and adds 1 to each float of the first array in the frame; it takes 1.5 milliseconds of the events' time.
     """
 
     def __init__(self, processor: bytes = b"gfx942:sramecc+:xnack-") -> None:
@@ -27,6 +28,8 @@ class Library:
         self.launches: list[tuple[str, int, int]] = []
         self.modules: list[bytes] = []
         self.code = 0
+        self.events: dict[int, float | None] = {}
+        self.timed: set[int] = set()
 
     def hipSetDevice(self, number: int) -> int:
         return self.code
@@ -85,6 +88,33 @@ class Library:
     def hipStreamSynchronize(self, stream: None) -> int:
         return 0
 
+    def hipEventCreateWithFlags(self, place: Any, flags: int) -> int:
+        assert flags in (0, 2)
+        place._obj.value = 0x100 + 8 * len(self.events)
+        self.events[place._obj.value] = None
+        if flags == 0:
+            self.timed.add(place._obj.value)
+        return 0
+
+    def hipEventRecord(self, event: Any, stream: Any) -> int:
+        assert stream.value is None and event.value in self.events
+        self.events[event.value] = 1.5 * len(self.launches)
+        return 0
+
+    def hipEventSynchronize(self, event: Any) -> int:
+        return 0 if self.events[event.value] is not None else 400
+
+    def hipEventElapsedTime(self, place: Any, first: Any, then: Any) -> int:
+        begin, end = self.events[first.value], self.events[then.value]
+        if begin is None or end is None or not {first.value, then.value} <= self.timed:
+            return 400
+        place._obj.value = end - begin
+        return 0
+
+    def hipEventDestroy(self, event: Any) -> int:
+        self.timed.discard(event.value)
+        return 0
+
 
 def test_properties_name_the_processor_wherever_it_lies():
     assert hip.processor_in(bytes(500) + b"gfx1100\0" + bytes(100)) == "gfx1100"
@@ -140,3 +170,16 @@ def test_a_processor_that_no_code_is_made_for_is_named(capsys: pytest.CaptureFix
         with pytest.raises(QuadrantsUnsupportedError, match="gfx803"):
             target.record()
     qd.reset()
+
+
+def test_events_time_launches():
+    driver = hip.HipDriver(Library())
+    span = DriverSpan(driver)
+    driver._hip.launches += [("a", 1, 1), ("b", 1, 1)]
+    span.stop()
+    assert span.milliseconds() == 3.0
+    assert not driver._hip.timed, "both are given back"
+    untimed = driver.make_event()
+    driver.record_event(untimed, driver.stream)
+    with pytest.raises(QuadrantsRuntimeError, match=r"hipEventElapsedTime: it went wrong \(400\)"):
+        driver.elapsed(untimed, untimed)

@@ -7,6 +7,7 @@ import linecache
 import sys
 from typing import TYPE_CHECKING, Any
 
+from quadrants import knobs
 from quadrants.frontend import protocol
 from quadrants.frontend.arguments import Argument, as_numpy
 from quadrants.frontend.guards import ABSENT, ContentGuard, Guard, LiveNumber
@@ -36,8 +37,9 @@ def install(
     watch: launch.Watch | None = None,
 ) -> launch.Binding | None:
     """Lets later calls with such arguments be launched directly, where the tables can say what they need: gives the
-    binding then. The process's first call does not wait for the launcher to be loaded: the second does that."""
-    if fresh and not launch.is_loaded():
+    binding then. The process's first call does not wait for the launcher to be loaded: the second does that. With the profiler on
+    no call is launched past Python, which takes the time."""
+    if knobs.current.kernel_profiler or (fresh and not launch.is_loaded()):
         return None
     speaks = program.prints or (program.device is not None and program.device.code.speaks)
     if not launch.is_native() or program.interpreter is not None or speaks:

@@ -33,7 +33,7 @@ from quadrants.warm_start import Lookup
 if TYPE_CHECKING:
     from quadrants.lang.tuning import Tuner
 
-__all__ = ["Func", "Kernel", "data_oriented", "func", "kernel", "pyfunc"]
+__all__ = ["Func", "Kernel", "compiled_programs", "data_oriented", "func", "kernel", "pyfunc"]
 
 _kernels: weakref.WeakSet[Kernel] = weakref.WeakSet()
 _lock = threading.RLock()
@@ -88,7 +88,7 @@ class Kernel(launch.NativeKernel):
             return self._tuned_call(program, program.tuner, values, described, fresh)
         start = time.perf_counter()
         try:
-            result = program.run(values)
+            result = self._timed(program, values) if knobs.current.kernel_profiler else program.run(values)
         finally:
             self._last = program
         bindings.install(self, program, described, time.perf_counter() - start, fresh)
@@ -126,6 +126,8 @@ class Kernel(launch.NativeKernel):
             raise
         with _lock:
             settled = tuner.settle(turn, seconds)
+        if knobs.current.kernel_profiler:
+            self._note(seconds)
         if settled is not None:
             winner, watch = settled
             self._last = winner
@@ -133,6 +135,26 @@ class Kernel(launch.NativeKernel):
             if binding is not None:
                 turn.bucket.installed(binding)
         return chosen.unpack(frame)
+
+    def _timed(self, program: Program, values: list[tuple[Argument, Any]]) -> Any:
+        """Runs a program with the profiler on."""
+        if program.interpreter is None and program.device is None:
+            frame = program.filled(values)
+            self._note(program.launch(frame))
+            return program.unpack(frame)
+        from quadrants.runtime import profile
+
+        return profile.timed(self._shown, lambda: program.run(values))
+
+    def _note(self, seconds: float) -> None:
+        from quadrants.runtime import profile
+
+        profile.note(self._shown, seconds * 1e3)
+
+    @property
+    def _shown(self) -> str:
+        """The name with the class that it stands in."""
+        return self.__qualname__.rpartition("<locals>.")[2]
 
     def _bind(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> dict[str, Any]:
         try:
@@ -460,6 +482,12 @@ def data_oriented(cls: type | None = None, *, template_primitives: bool = True) 
 
 def _plain(value: Any) -> Any:
     return value.function if isinstance(value, (Func, Kernel)) else None
+
+
+def compiled_programs() -> list[Program]:
+    """The compiled forms of all kernels."""
+    with _lock:
+        return [program for known in _kernels for forms in known._programs.values() for program in forms]
 
 
 def _forget_all() -> None:

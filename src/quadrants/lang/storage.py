@@ -15,9 +15,10 @@ from quadrants.ir import types as ir_types
 from quadrants.ir.types import ArrayType, ScalarType
 from quadrants.lang import interop, numeric, sharing
 from quadrants.lang.matrix import Matrix, wrap_value
+from quadrants.records import Record
 from quadrants.runtime import layout, memory
 
-__all__ = ["Storage", "free_all"]
+__all__ = ["Placed", "Storage", "free_all", "placed"]
 
 _lock = threading.RLock()
 _alive: weakref.WeakSet[Storage] = weakref.WeakSet()
@@ -328,3 +329,25 @@ def free_all() -> None:
         for storage in list(_alive):
             storage._free()
         _alive.clear()
+
+
+class Placed(Record):
+    """A storage that has memory of its own: how many bytes, and what it is."""
+
+    bytes: int
+    kind: str
+    scalar: ScalarType
+    shape: tuple[int, ...]
+    name: str
+
+
+def placed() -> list[Placed]:
+    """The storages that have memory of their own."""
+    with _lock:
+        own = [storage for storage in _alive if storage._source is None]
+    found = [(storage, storage._buffer) for storage in own]
+    return [
+        Placed(buffer.nbytes, held._kind, held._scalar, (*(held._shape or ()), *held._element_shape), held._name)
+        for held, buffer in found
+        if buffer is not None
+    ]

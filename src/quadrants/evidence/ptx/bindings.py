@@ -21,6 +21,8 @@ __all__ = ["Bindings", "Result"]
 
 _OK = Result.CUDA_SUCCESS
 _CONTEXT = 0xC0
+_UNTIMED = 2
+_MILLISECONDS = 1e-3
 _POINTER, _NUMBER = ctypes.c_void_p, ctypes.c_uint32
 _PROTOTYPES: dict[str, tuple[Any, ...]] = {
     "cuCtxSetCurrent": (_POINTER,),
@@ -222,14 +224,32 @@ class Bindings(GraphFunctions):
         return (_OK,)
 
     def cuEventCreate(self, flags: int) -> tuple[Result, int]:
-        self._events[handle := 0x9000 + 16 * len(self.calls)] = Event()
+        event = self._events[handle := 0x9000 + 16 * len(self.calls)] = Event()
+        event.is_timed = not flags & _UNTIMED
         return _OK, handle
 
     def cuEventRecord(self, event: int, stream: int) -> tuple[Result]:
         if event not in self._events or not self.queues.has(stream):
             return (Result.CUDA_ERROR_INVALID_HANDLE,)
-        self.queues.record(self._events[event], stream)
+        recorded = self._events[event]
+        if recorded.is_timed:
+            recorded.passed_at = None
+            self.queues.add(stream, lambda: self._pass(recorded))
+        self.queues.record(recorded, stream)
         return (self._fault,)
+
+    def _pass(self, event: Event) -> None:
+        event.passed_at = self.machine.threads * _MILLISECONDS
+
+    def cuEventElapsedTime(self, first: int, then: int) -> tuple[Result, float]:
+        """The clock of the GPU that is played: every thread of a launch takes a microsecond."""
+        events = [self._events.get(handle) for handle in (first, then)]
+        if any(event is None or not event.is_timed or event.number < 0 for event in events):
+            return Result.CUDA_ERROR_INVALID_HANDLE, 0.0
+        begin, end = (None if event is None else event.passed_at for event in events)
+        if begin is None or end is None:
+            return Result.CUDA_ERROR_NOT_READY, 0.0
+        return self._fault, end - begin
 
     def cuStreamWaitEvent(self, stream: int, event: int, flags: int) -> tuple[Result]:
         if event not in self._events or not self.queues.has(stream):

@@ -13,11 +13,14 @@ DEFAULT = 0
 
 
 class Event:
-    """A place in a stream: done once what stood in front of it has run. One that was never recorded is done."""
+    """A place in a stream: done once what stood in front of it has run. One that was never recorded is done. `passed_at`: the
+    time of a timed one, None before it is done."""
 
     def __init__(self) -> None:
         self.stream = DEFAULT
         self.number = -1
+        self.is_timed = False
+        self.passed_at: float | None = None
 
 
 class _Item:

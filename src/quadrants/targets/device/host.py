@@ -16,6 +16,7 @@ from quadrants.ir.types import ArrayType, scalar_of
 from quadrants.targets.device.interface import Device, DeviceArray, HostCode
 from quadrants.targets.device.placing import Placement, written_parameters
 from quadrants.targets.device.tasks import parallel_loops, task_of
+from quadrants.targets.device.timing import measured
 from quadrants.targets.frame import from_memory
 
 __all__ = ["HostProgram"]
@@ -58,7 +59,8 @@ class HostProgram:
             for (k, _), array in zip(self._arrays, placement.placed):
                 placed[k] = array
             try:
-                yield placed
+                with measured(self._device):
+                    yield placed
                 self._tasks.finish()
             finally:
                 placement.take_back([at for at, (k, _) in enumerate(self._arrays) if k in self._written])

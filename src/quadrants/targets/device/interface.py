@@ -10,6 +10,7 @@ from quadrants.ir.nodes import Module
 from quadrants.ir.types import ArrayType
 from quadrants.records import Record
 from quadrants.targets.device.tasks import Task
+from quadrants.targets.device.timing import Span
 
 __all__ = ["Device", "DeviceArray", "HostCode", "HostText", "Memory", "Room", "Runnable"]
 
@@ -107,4 +108,8 @@ class Device(Room, Protocol):
     ) -> HostCode | None:
         """The host's part of a kernel whose tasks were prepared, as machine code; None where the device has to be launched
         from Python."""
+        ...
+
+    def measure(self) -> Span:
+        """Begins to measure what is launched from now on."""
         ...

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, Protocol
 
+from quadrants.targets.llvm.device_timing import TimingDriver
+
 if TYPE_CHECKING:
     from quadrants.targets.llvm.device_host import NativeLaunch
 
@@ -23,17 +25,12 @@ class Loaded(Protocol):
         ...
 
 
-class LaunchDriver(Protocol):
+class LaunchDriver(TimingDriver, Protocol):
     """What a driver does for us. Launches run in order; memory has an `address`."""
 
     multiprocessors: int
     is_lost: bool
     """Whether an error was told after which nothing works any more in this process."""
-
-    @property
-    def stream(self) -> int:
-        """The stream that is launched to; 0 is the default one."""
-        ...
 
     def allocate(self, size: int) -> Any:
         """Memory (device/interface.py), with its `address`. MemoryError where there is none."""

@@ -22,6 +22,7 @@ from quadrants.targets.llvm.device_driver import LaunchDriver
 from quadrants.targets.llvm.device_graphs import GRAPH
 from quadrants.targets.llvm.device_host import Plan, Services, compiled
 from quadrants.targets.llvm.device_tasks import LaunchedTasks, TaskCode, Tasks
+from quadrants.targets.llvm.device_timing import DriverSpan
 from quadrants.targets.llvm.emit_device import CompiledTasks
 from quadrants.targets.llvm.emit_host import PLAN, LaunchShape, temporaries
 from quadrants.targets.llvm.emit_threads import block_of
@@ -83,6 +84,9 @@ class LaunchDevice:
         return HostCode(
             text.objects, text.entry, text.externals, symbols, self, tasks, bool(code.messages or code.prints)
         )
+
+    def measure(self) -> DriverSpan:
+        return DriverSpan(self.driver)
 
     def provide(self, plan: Plan, number: int, size: int) -> int:
         """Memory for a temporary array; where there is none left, the other kernels have to do without theirs."""

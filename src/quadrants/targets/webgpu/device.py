@@ -22,12 +22,14 @@ from quadrants.targets.device import live
 from quadrants.targets.device.choice import Choice
 from quadrants.targets.device.failures import failed
 from quadrants.targets.device.tasks import Task
+from quadrants.targets.device.timing import Span, WallSpan
 from quadrants.targets.webgpu import status
 from quadrants.targets.webgpu.adapters import BACKENDS, absent, find_adapter
 from quadrants.targets.webgpu.heap import Heap, Piece
 from quadrants.targets.webgpu.launches import Launches
 from quadrants.targets.webgpu.probe import probe
 from quadrants.targets.webgpu.tasks import Tasks
+from quadrants.targets.webgpu.timing import FEATURE, PassSpan, tick
 
 __all__ = ["CHOICE", "CHOICES", "WebDevice", "open_device"]
 
@@ -46,7 +48,9 @@ class WebDevice:
         self.wgpu = wgpu
         self.adapter = adapter
         self.features = frozenset(name for name in _FEATURES if name in adapter.features)
-        self.device = adapter.request_device_sync(required_features=sorted(self.features), required_limits=dict(limits))
+        wanted = sorted({*self.features, *({FEATURE} & set(adapter.features))})
+        self.device = adapter.request_device_sync(required_features=wanted, required_limits=dict(limits))
+        self._tick = tick(self.device)
         reach = min(self.device.limits[_REACH], self.device.limits["max-buffer-size"])
         self.most_bindings: int = self.device.limits[_BINDINGS]
         self.driver = replace(
@@ -83,6 +87,11 @@ class WebDevice:
 
     def host_code(self, module: Module, tasks: Sequence[Task], prepared: Any, options: knobs.Options) -> None:
         """The interpreter runs the host's part: `wgpu` is Python."""
+
+    def measure(self) -> Span:
+        if self._tick is None:
+            return WallSpan(self.synchronise)
+        return PassSpan(self.wgpu, self.device, self.launches, self._tick)
 
     def look(self) -> None:
         """Prints what was printed, raises what has failed, and wipes what was used of the status."""

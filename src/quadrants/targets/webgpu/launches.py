@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from quadrants.targets.webgpu.timing import PassSpan
 
 __all__ = ["Launches"]
 
@@ -14,7 +17,7 @@ _ROOM = 1 << 16
 class Launches:
     """What was launched and not yet submitted, in order. Their parameters lie one behind the other in one buffer, which a
     submission fills; the queue puts that behind what it was given before. `running`: whether something was submitted that nobody
-    has waited for."""
+    has waited for; `span`: what measures the passes, None for nothing."""
 
     def __init__(self, wgpu: Any, device: Any) -> None:
         usage = wgpu.BufferUsage
@@ -23,6 +26,7 @@ class Launches:
         self._data = bytearray()
         self._waiting: list[tuple[Any, Any, int, int]] = []
         self.running = False
+        self.span: PassSpan | None = None
         self.parameters = device.create_buffer(size=_ROOM, usage=usage.STORAGE | usage.COPY_DST)
 
     def add(self, pipeline: Any, group: Any, parameters: bytes, groups: int) -> None:
@@ -45,7 +49,8 @@ class Launches:
         queue = self._device.queue
         queue.write_buffer(self.parameters, 0, data)
         encoder = self._device.create_command_encoder()
-        work = encoder.begin_compute_pass()
+        span = self.span
+        work, stamps = (encoder.begin_compute_pass(), None) if span is None else span.begun(encoder)
         current = None
         for pipeline, group, place, groups in waiting:
             if pipeline is not current:
@@ -54,5 +59,7 @@ class Launches:
             work.set_bind_group(0, group, [place])
             work.dispatch_workgroups(groups)
         work.end()
+        if span is not None:
+            span.ended(encoder, stamps)
         queue.submit([encoder.finish()])
         self.running = True

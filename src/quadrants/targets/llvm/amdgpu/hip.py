@@ -23,6 +23,7 @@ _LIBRARIES = ("libamdhip64.so", "libamdhip64.so.7", "libamdhip64.so.6", "/opt/ro
 _OUT_OF_MEMORY = 2
 _MULTIPROCESSOR_COUNT = 63  # hipDeviceAttributeMultiprocessorCount
 _TO_DEVICE, _TO_HOST = 1, 2  # hipMemcpyKind
+_UNTIMED = 2  # hipEventDisableTiming
 _PROPERTIES_BYTES = 8192  # more than any version's hipDeviceProp_t
 
 
@@ -134,6 +135,31 @@ class HipDriver:
     def order(self, first: int, then: int) -> None:
         """There is one stream."""
         assert first == then == 0
+
+    def make_event(self, is_timed: bool = False) -> int:
+        self._here()
+        event = ctypes.c_void_p()
+        self._call("hipEventCreateWithFlags", ctypes.byref(event), 0 if is_timed else _UNTIMED)
+        return event.value or 0
+
+    def record_event(self, event: int, stream: int) -> None:
+        self._here()
+        self._call("hipEventRecord", ctypes.c_void_p(event), ctypes.c_void_p(stream))
+
+    def synchronise_event(self, event: int) -> None:
+        self._here()
+        self._call("hipEventSynchronize", ctypes.c_void_p(event))
+
+    def elapsed(self, first: int, then: int) -> float:
+        """The milliseconds between two timed events that are passed."""
+        self._here()
+        milliseconds = ctypes.c_float()
+        self._call("hipEventElapsedTime", ctypes.byref(milliseconds), ctypes.c_void_p(first), ctypes.c_void_p(then))
+        return milliseconds.value
+
+    def drop_event(self, event: int) -> None:
+        self._here()
+        self._call("hipEventDestroy", ctypes.c_void_p(event))
 
     def native_launch(self) -> None:
         """Kernels are launched from Python."""

@@ -13,7 +13,7 @@ from typing import Any
 __all__ = ["StreamCalls"]
 
 _WAITS_FOR_DEFAULT = 0  # CU_STREAM_DEFAULT
-_UNTIMED = 2  # CU_EVENT_DISABLE_TIMING
+_TIMED, _UNTIMED = 0, 2  # CU_EVENT_DEFAULT, CU_EVENT_DISABLE_TIMING
 
 
 class StreamCalls:
@@ -55,9 +55,9 @@ class StreamCalls:
         self._call(self._cuda.cuStreamSynchronize, stream)
         self._call(self._cuda.cuStreamDestroy, stream)
 
-    def make_event(self) -> int:
+    def make_event(self, is_timed: bool = False) -> int:
         self._here()
-        return int(self._call(self._cuda.cuEventCreate, _UNTIMED))
+        return int(self._call(self._cuda.cuEventCreate, _TIMED if is_timed else _UNTIMED))
 
     def record_event(self, event: int, stream: int) -> None:
         self._here()
@@ -71,6 +71,11 @@ class StreamCalls:
     def synchronise_event(self, event: int) -> None:
         self._here()
         self._call(self._cuda.cuEventSynchronize, event)
+
+    def elapsed(self, first: int, then: int) -> float:
+        """The milliseconds between two timed events that are passed."""
+        self._here()
+        return float(self._call(self._cuda.cuEventElapsedTime, first, then))
 
     def drop_event(self, event: int) -> None:
         self._here()
