@@ -65,7 +65,8 @@ def test_a_sample_conforms(arch: Arch, tmp_path: Path) -> None:
     assert conform(arch, out, ["fuzz"], 2) == 0
     evidence = record.read(out)
     assert evidence is not None and sorted(evidence["parts"]) == ["conversions", "fuzz", "operations", "programs"]
-    assert record.counts(evidence["parts"]["operations"])["passed"] > 10
+    counts = record.counts(evidence["parts"]["operations"])
+    assert counts["passed"] + counts["assembled"] >= 10
 
 
 def test_cases_have_names_of_their_own() -> None:
@@ -87,7 +88,7 @@ def test_a_case_that_ends_the_process_fails_alone(monkeypatch: pytest.MonkeyPatc
     )
     found = list(outcomes("reference", "fuzz", 3))
     assert [outcome.name for outcome in found] == names
-    assert [outcome.status for outcome in found] == ["passed", "failed", "passed"]
+    assert [outcome.status for outcome in found] == ["passed", "failed", *["passed"] * (len(names) - 2)]
     assert "status 3" in found[1].reason
 
 

@@ -6,6 +6,7 @@ Errors that `wgpu` finds in a submission end the process, so all that could be w
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -45,6 +46,7 @@ class WebDevice:
     `prints`: what the status may speak of."""
 
     def __init__(self, wgpu: Any, adapter: Any, limits: Mapping[str, int]) -> None:
+        self._process = os.getpid()
         self.wgpu = wgpu
         self.adapter = adapter
         self.features = frozenset(name for name in _FEATURES if name in adapter.features)
@@ -73,6 +75,8 @@ class WebDevice:
 
     def synchronise(self) -> None:
         """Waits until everything launched has run; what it printed and where it failed has been told by then."""
+        if os.getpid() != self._process:
+            return  # what waits is the parent's
         with busy():
             self.launches.submit()
             if self.launches.running:
@@ -80,9 +84,19 @@ class WebDevice:
                 self.launches.running = False
 
     def allocate(self, size: int) -> Piece:
+        self.check_process()
         return self.heap.allocate(size)
 
+    def check_process(self) -> None:
+        """QuadrantsRuntimeError in a process that was forked: the driver's threads are not there, and nothing would ever end."""
+        if os.getpid() != self._process:
+            raise QuadrantsRuntimeError(
+                "the GPU was opened by the process that this one was forked from, and drivers do not work behind a fork: start "
+                "processes by multiprocessing's `spawn`, or use the GPU in one of the two only"
+            )
+
     def prepare(self, module: Module, tasks: Sequence[Task], options: knobs.Options) -> Tasks:
+        self.check_process()
         return Tasks(self, module, tasks)
 
     def host_code(self, module: Module, tasks: Sequence[Task], prepared: Any, options: knobs.Options) -> None:

@@ -112,6 +112,7 @@ class _Task:
 
     def launch(self, values: Sequence[Any]) -> None:
         owner = self._owner
+        owner.check_process()
         segments, ranges = (0,), self._in_one
         if len(owner.heap.segments) > 1:
             windows = windows_of([values[k] for k in self._arrays], owner.heap.span_bits)
