@@ -174,7 +174,7 @@ def test_a_processor_that_no_code_is_made_for_is_named(capsys: pytest.CaptureFix
 
 def test_events_time_launches():
     driver = hip.HipDriver(Library())
-    span = DriverSpan(driver)
+    span = DriverSpan(driver.device)
     driver._hip.launches += [("a", 1, 1), ("b", 1, 1)]
     span.stop()
     assert span.milliseconds() == 3.0

@@ -114,3 +114,33 @@ def test_a_graph_is_measured_as_a_whole(driver: PlayedDriver) -> None:
     twice(x)
     found = qd.profiler.query_kernel_profiler_info("twice")
     assert found.counter == 2 and found.avg * 2 == pytest.approx(ran(driver, before))
+
+
+def test_a_launch_that_fails_a_check_is_not_counted(driver: PlayedDriver) -> None:
+    qd.init(arch=qd.cuda, kernel_profiler=True, debug=True, offline_cache=False, log_level="error")
+
+    @qd.kernel
+    def check(x):
+        for i in range(x.shape[0]):
+            assert x[i] == 0, "not zero"
+
+    x = numbers()
+    check(x)
+    x[1] = 1
+    with pytest.raises(AssertionError, match="not zero"):
+        check(x)
+    assert qd.profiler.query_kernel_profiler_info("check").counter == 1
+    assert driver.bindings.calls.count("cuEventCreate") == driver.bindings.calls.count("cuEventDestroy")
+
+
+def test_a_launch_that_loses_the_gpu_is_named(driver: PlayedDriver) -> None:
+    """The profiler may be the first that waits."""
+
+    @qd.kernel
+    def stray(x):
+        for i in range(x.shape[0]):
+            x[i + (1 << 40)] = 1
+
+    stray(numbers())
+    with pytest.raises(RuntimeError, match="launched since the host last waited: stray"):
+        qd.profiler.query_kernel_profiler_info("stray")

@@ -86,7 +86,7 @@ class LaunchDevice:
         )
 
     def measure(self) -> DriverSpan:
-        return DriverSpan(self.driver)
+        return DriverSpan(self)
 
     def provide(self, plan: Plan, number: int, size: int) -> int:
         """Memory for a temporary array; where there is none left, the other kernels have to do without theirs."""

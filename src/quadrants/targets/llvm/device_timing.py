@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 __all__ = ["DriverSpan", "TimingDriver"]
@@ -34,23 +35,35 @@ class TimingDriver(Protocol):
     def drop_event(self, event: int) -> None: ...
 
 
+class _TimedDevice(Protocol):
+    @property
+    def driver(self) -> TimingDriver: ...
+
+    def naming(self) -> AbstractContextManager[None]:
+        """While it is open, an error of the driver's is told with the kernels that may have caused it."""
+        ...
+
+
 class DriverSpan:
     """Two events of the stream that is launched to, around what is launched (device/timing.py)."""
 
-    def __init__(self, driver: TimingDriver) -> None:
-        self._driver = driver
-        self._stream = driver.stream
-        self._events = (driver.make_event(True), driver.make_event(True))
-        driver.record_event(self._events[0], self._stream)
+    def __init__(self, device: _TimedDevice) -> None:
+        self._device, self._driver = device, device.driver
+        self._stream = self._driver.stream
+        with device.naming():
+            self._events = (self._driver.make_event(True), self._driver.make_event(True))
+            self._driver.record_event(self._events[0], self._stream)
 
     def stop(self) -> None:
-        self._driver.record_event(self._events[1], self._stream)
+        with self._device.naming():
+            self._driver.record_event(self._events[1], self._stream)
 
     def milliseconds(self) -> float:
         first, then = self._events
         try:
-            self._driver.synchronise_event(then)
-            return self._driver.elapsed(first, then)
+            with self._device.naming():
+                self._driver.synchronise_event(then)
+                return self._driver.elapsed(first, then)
         finally:
             self.drop()
 
