@@ -67,14 +67,22 @@ def test_all_launches_of_a_kernel_are_in_its_time(driver: PlayedDriver) -> None:
     assert qd.profiler.query_kernel_profiler_info("total").max == pytest.approx(ran(driver, before))
 
 
-def test_a_streams_launches_are_measured_there(driver: PlayedDriver) -> None:
+def test_a_streams_launches_are_measured_there(driver: PlayedDriver, monkeypatch: pytest.MonkeyPatch) -> None:
     x, stream = numbers(), qd.create_stream()
+    recorded: list[int] = []
+    record = driver.bindings.cuEventRecord
+
+    def noted(event: int, where: int) -> object:
+        recorded.append(where)
+        return record(event, where)
+
+    monkeypatch.setattr(driver.bindings, "cuEventRecord", noted)
     before = len(driver.launched)
     add(x, 1, qd_stream=stream)
     add(x, 2, qd_stream=stream)
     found = qd.profiler.query_kernel_profiler_info("add")
     assert found.counter == 2 and found.avg * 2 == pytest.approx(ran(driver, before))
-    assert x[4] == 3
+    assert x[4] == 3 and recorded == [stream.handle] * 4
 
 
 def test_events_are_given_back(driver: PlayedDriver) -> None:

@@ -61,9 +61,12 @@ def test_the_devices_clock_agrees_with_the_hosts(device: WebDevice) -> None:
 def test_every_pass_of_a_kernel_counts(device: WebDevice) -> None:
     """A kernel of more launches than are handed over together has several passes, whose stamps are added up."""
     qd.init(arch=qd.vulkan, offline_cache=False, enable_fallback=False, log_level="error")
+    x = numbers()
+    many(x, 1)
+    assert device.launches._waiting
     span = device.measure()
     assert isinstance(span, PassSpan)
-    x = numbers()
+    assert not device.launches._waiting, "what was launched before has a pass of its own"
     for _ in range(70):
         many(x, 1)
     span.stop()
