@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Protocol
 
 __all__ = ["Span", "WallSpan", "measured", "watching"]
@@ -70,13 +70,17 @@ def watching() -> Iterator[list[Span]]:
         _watch.spans = before
 
 
-@contextmanager
-def measured(device: _Measures) -> Iterator[None]:
+_UNWATCHED = nullcontext()
+
+
+def measured(device: _Measures) -> AbstractContextManager[None]:
     """Around the launches of one kernel: measures them, if somebody watches."""
     spans = _watch.spans
-    if spans is None:
-        yield
-        return
+    return _UNWATCHED if spans is None else _noted(device, spans)
+
+
+@contextmanager
+def _noted(device: _Measures, spans: list[Span]) -> Iterator[None]:
     span = device.measure()
     try:
         yield
