@@ -155,6 +155,62 @@ def test_loops_without_an_iteration_are_not_launched(driver: Any) -> None:
     assert (x.to_numpy() == 1).all() and len(driver.launched) == before
 
 
+def test_short_loops_fill_a_warp(driver: Any) -> None:
+    """Where nothing is carried, and iterations surely do not meet: one thread would take as long for each of them as all do."""
+    x, y = qd.field(qd.i32, shape=64), qd.field(qd.i32, shape=(7, 9))
+
+    @qd.kernel
+    def alone():
+        for i in range(64):
+            x[i] = 3 * i
+
+    @qd.kernel
+    def nest():
+        for i, j in qd.ndrange(7, 9):
+            y[i, j] = 10 * i + j
+
+    @qd.kernel
+    def too_few():
+        for i in range(31):
+            x[i] += 1
+
+    @qd.kernel
+    def one_after_the_other():
+        for i in range(1, 64):
+            x[i] += x[i - 1]
+
+    @qd.kernel
+    def scattered():
+        for i in range(63):
+            x[y[0, 0] * i] = i
+
+    @qd.kernel
+    def carried() -> qd.i32:
+        total = 0
+        for i in range(64):
+            total = 3 * total + x[i]
+        return total
+
+    numbers = 3 * np.arange(64)
+    alone()
+    nest()
+    too_few()
+    numbers[:31] += 1
+    one_after_the_other()
+    numbers = np.cumsum(numbers)
+    assert (x.to_numpy() == numbers).all()
+    assert (y.to_numpy() == 10 * np.arange(7)[:, None] + np.arange(9)).all()
+    assert driver.launched[-4:] == [(1, 64), (1, 64), (1, 1), (1, 1)]
+    scattered()
+    assert x[0] == 62  # as in order
+    numbers[0] = 62
+    wanted = 0
+    for number in numbers.astype(np.int32):
+        wanted = (3 * wanted + int(number)) & 0xFFFFFFFF
+    assert carried() & 0xFFFFFFFF == wanted
+    assert driver.launched[-2:] == [(1, 1)] * 2
+
+
 def test_the_player_refuses_blocks_larger_than_the_kernel_says(driver: Any) -> None:
     x = qd.field(qd.i32, shape=64)
 

@@ -15,6 +15,7 @@ from quadrants.ir.text import parse_module, print_module
 from quadrants.ir.verify import verify
 from quadrants.passes import parallelise
 from quadrants.passes.context import PassContext
+from quadrants.targets.capability import CapabilityRecord
 
 HEAD = """quadrants-ir 1
 kernel @k(%a: array<f32, 1, C>, %b: array<f32, 1, C>, %c: array<f32, 2, C>, %d: array<f32, 2, C>, %p: array<i32, 1, C>, %k: i64, %x: f32)RESULT {
@@ -54,9 +55,9 @@ def kinds(module: Module) -> str:
     return "".join("p" if loop.attribute("parallel") else "s" for loop in loops(module))
 
 
-def classify(body: str, result: str = "") -> tuple[str, PassContext]:
-    """The loops' kinds after `parallelise`, with its context."""
-    module, context = program(body, result), PassContext()
+def classify(body: str, result: str = "", record: CapabilityRecord | None = None) -> tuple[str, PassContext]:
+    """The loops' kinds after `parallelise`, with its context; `record`: the target's."""
+    module, context = program(body, result), PassContext(record=record)
     parallelise.run(module, context)
     verify(module)
     return kinds(module), context

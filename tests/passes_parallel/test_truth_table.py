@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.passes_parallel.programs import classify
 
+from quadrants.targets.simulated.profiles import APART, PLAIN
+
 IN_PARALLEL = {
     "elementwise": """
 for %i in %o0 .. %n {
@@ -507,3 +509,14 @@ def test_the_user_decides() -> None:
 def test_short_loops_are_not_worth_a_task() -> None:
     assert classify("for %i in %o0 .. %o3 {\n store %x, %a[%i]\n}")[0] == "s"
     assert classify("for %i in %o0 .. %big {\n store %x, %a[%i]\n}")[0] == "p"
+
+
+def test_short_loops_fill_subgroups_of_devices() -> None:
+    filled = "for %i, %j in %o0 .. %o10, %o0 .. %o10 {\n store %x, %c[%i, %j]\n}"
+    few = "for %i in %o0 .. %o10 {\n store %x, %a[%i]\n}"
+    undecided = "for %i, %j in %o0 .. %o10, %o0 .. %o10 {\n %v = load %p[%i]\n %s = cast %v : i64\n store %x, %a[%s]\n}"
+    for text, on_device in ((filled, "p"), (few, "s"), (undecided, "s")):
+        found, context = classify(text, record=PLAIN)
+        assert found == on_device and not context.notices
+        assert classify(text)[0] == classify(text, record=APART)[0] == "s"
+    assert classify(f"for %t in %o0 .. %n {{\n {filled}\n}}".replace("store %x", "store %f1"), record=PLAIN)[0] == "ss"

@@ -26,6 +26,8 @@ __all__ = ["CHUNK", "run"]
 
 CHUNK = 32768
 _TOO_SHORT = 2_000
+_SUBGROUP = 32
+"""Iterations from which on a device runs a short loop on threads at once: one thread takes each of them as long as they all do."""
 _VERBS = {"load": "loads", "store": "stores", "update": "updates", "compare_exchange": "exchanges"}
 
 
@@ -75,11 +77,12 @@ class _Classifier:
             return False
         insists = asked is False
         trips = trip_count(loop, self.forms)
-        if trips is not None and not insists and trips * estimate(loop.regions[0], self.forms) < _TOO_SHORT:
+        is_short = trips is not None and trips * estimate(loop.regions[0], self.forms) < _TOO_SHORT and not insists
+        if is_short and not self._fills_subgroup(loop, trips or 0, strict):
             return True
         combiners = self.combiners(loop, strict)
-        if combiners is None or not (insists or self.free(loop, strict)):
-            return False
+        if combiners is None or not (insists or self.free(loop, strict or is_short)):
+            return is_short
         for chain in self.chains:
             self._combine_extremes(chain)
         self._keep_nans(loop)
@@ -91,6 +94,12 @@ class _Classifier:
         loop.attributes = attributes
         self.context.count("parallel loops")
         return True
+
+    def _fills_subgroup(self, loop: Op, trips: int, strict: bool) -> bool:
+        """Whether a device may run a short loop on threads: one that it launches in any case, and that carries nothing."""
+        record = self.context.record
+        at_once = record is not None and record.block_threads > 0
+        return at_once and trips >= _SUBGROUP and not strict and not loop.results and self.nest.parent[loop] is None
 
     def combiners(self, loop: Op, strict: bool) -> tuple[str, ...] | None:
         """The combiners of the carried values; None, and a notice, if one of them is no reduction."""
