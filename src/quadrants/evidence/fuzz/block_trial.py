@@ -5,7 +5,6 @@ Each runs in a process of its own, which may crash or hang.
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import pickle
 import random
@@ -13,8 +12,6 @@ import signal
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
@@ -130,8 +127,6 @@ def check(program: Program, way: Way) -> Failure | None:
 
 def check_apart(program: Program, way: Way, seconds: int = SECONDS_FOR_ONE) -> Failure | None:
     """The same in a process of its own, which may crash or hang."""
-    if way.target == "vulkan":
-        return _check_anew(program, way, seconds)
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -153,16 +148,6 @@ def check_apart(program: Program, way: Way, seconds: int = SECONDS_FOR_ONE) -> F
     if data:
         return pickle.loads(data)
     return Failure("hang" if os.WTERMSIG(status) == signal.SIGALRM else "crash", f"status {status}")
-
-
-def _check_anew(program: Program, way: Way, seconds: int) -> Failure | None:
-    """The same where the driver's threads would not be there behind a fork."""
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, context, signal.alarm, (seconds,)) as pool:
-        try:
-            return pool.submit(check, program, way).result()
-        except BrokenProcessPool:
-            return Failure("crash", f"the process ended, or took more than {seconds} seconds")
 
 
 def _same_kind(found: Failure | None, wanted: Failure) -> bool:
