@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -67,6 +66,8 @@ def odd_sum(a: Any, b: Any) -> Any:
 
 
 def _by_fractions(a: float, b: float, c: float) -> float:
+    from fractions import Fraction  # with decimal numbers, which take longer to import than a warm start has
+
     exact = Fraction(a) * Fraction(b) + Fraction(c)
     if exact == 0:
         return a * b + c  # the sign of zero is that of IEEE's sum
