@@ -38,7 +38,7 @@ class _Device:
     def __init__(self, driver: AssemblingDriver) -> None:
         self._driver = driver
         self._simulated = simulated()
-        self.allocate = self._simulated.allocate
+        self.allocate, self.measure = self._simulated.allocate, self._simulated.measure
 
     def prepare(self, module: Module, tasks: Sequence[Task], options: knobs.Options) -> Runnable:
         level = 2 if options.opt_level else 0
