@@ -17,6 +17,7 @@ from quadrants.targets import table
 from quadrants.targets.capability import IEEE, CapabilityRecord
 
 
+@pytest.mark.slow
 def test_every_target_is_described(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["targets", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

@@ -17,6 +17,8 @@ from quadrants.passes.context import PassContext
 from quadrants.records import replace
 from quadrants.targets.capability import CapabilityRecord
 
+pytestmark = [pytest.mark.slow]  # each runs its kernels
+
 NAMES = "ijk"
 RECORD = CapabilityRecord(
     "blocks", "1", frozenset(), launches=True, block_threads=256, subgroup_sizes=(32,), shared_memory_bytes=48 * 1024

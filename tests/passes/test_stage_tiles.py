@@ -22,6 +22,8 @@ from quadrants.targets.capability import CapabilityRecord
 
 from .contraction_nests import CARRIED, KERNEL, PRODUCT, UPDATED, module_of
 
+pytestmark = [pytest.mark.slow]  # each runs its kernels
+
 TRANSPOSED = CARRIED.replace("%a[%i, %k]", "%a[%k, %i]").replace("%b[%k, %j]", "%b[%j, %k]")
 BATCH = """%1 = constant 1 : i64
 parallel for %q, %i, %j in %1 .. %m, %0 .. %m, %0 .. %n {

@@ -201,7 +201,7 @@ def bubble_sort(a):
                 a[j], a[j + 1] = a[j + 1], a[j]
 
 
-@loops(args=(np.arange(30000, 0, -1),), after={0: np.append(np.arange(29999, 0, -1), 30000)})
+@loops(args=(np.arange(9000, 0, -1),), after={0: np.append(np.arange(8999, 0, -1), 9000)})
 def pass_over_many_neighbours(a):
     for i in range(len(a) - 1):
         if a[i] > a[i + 1]:
