@@ -17,7 +17,7 @@ from quadrants.evidence.ptx.bindings import Result
 from quadrants.evidence.ptx.driver import PlayedDriver, played
 from quadrants.runtime import launch
 
-pytestmark = pytest.mark.skipif(not launch.is_native(), reason="no launcher of machine code here")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not launch.is_native(), reason="no launcher of machine code here")]
 
 OURS = played_driver.__file__.rpartition("evidence")[0]
 

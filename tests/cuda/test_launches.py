@@ -14,6 +14,8 @@ from quadrants.targets.llvm import device_tasks
 from quadrants.targets.llvm.cuda import drivers
 from quadrants.targets.llvm.cuda.nvidia import NvidiaDriver
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def _without_options() -> Iterator[None]:

@@ -10,6 +10,8 @@ import quadrants as qd
 from quadrants.evidence.ptx.driver import PlayedDriver, played
 from quadrants.runtime import profile
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def driver() -> Iterator[PlayedDriver]:

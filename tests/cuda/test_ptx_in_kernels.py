@@ -12,6 +12,8 @@ from quadrants.errors import QuadrantsSyntaxError, QuadrantsTypeError, Quadrants
 from quadrants.evidence.ptx import assemble
 from quadrants.evidence.ptx.driver import PlayedDriver, played
 
+pytestmark = pytest.mark.slow
+
 popc = qd.ptx("popc.b32 $0, $1;", [qd.u32], qd.u32, name="popc")
 wide = qd.ptx("mul.wide.s32 $0, $1, $2;", [qd.i32, qd.i32], qd.i64)
 least = qd.ptx(

@@ -10,6 +10,8 @@ import pytest
 import quadrants as qd
 from quadrants.evidence.ptx.driver import played
 
+pytestmark = pytest.mark.slow
+
 CASES = [0.0, 1.0, 3.0, 0.1, 7.25, 1e-30, 1e20, 3e38, 1.5e-45, 1e-40, 2.0**24 + 2, math.inf, math.nan]
 
 

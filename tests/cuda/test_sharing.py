@@ -18,6 +18,8 @@ from quadrants.evidence.ptx.driver import PlayedDriver, played
 from quadrants.ir.types import scalar_of_numpy
 from quadrants.targets.device import dlpack
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def driver() -> Iterator[PlayedDriver]:

@@ -10,6 +10,8 @@ import pytest
 import quadrants as qd
 from quadrants.evidence.ptx.driver import PlayedDriver, played
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def driver() -> Iterator[PlayedDriver]:

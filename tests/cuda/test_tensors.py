@@ -13,6 +13,8 @@ from quadrants.evidence.ptx.memory import Memory
 from quadrants.evidence.ptx.warps import WarpError
 from quadrants.ir.fragments import LEFT, RIGHT, SUMS
 
+pytestmark = pytest.mark.slow
+
 SHAPES = {"f16": ("m16n8k16", 16), "bf16": ("m16n8k16", 16), "tf32": ("m16n8k8", 8)}
 
 

@@ -22,6 +22,7 @@ from quadrants.runtime import native
 from quadrants.runtime.manifest import cache_counters
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.skipif(not native.available(), reason="no machine code of the host's part here"),
     pytest.mark.filterwarnings("ignore:.*wins over QD_OFFLINE_CACHE"),
 ]

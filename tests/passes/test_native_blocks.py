@@ -23,6 +23,8 @@ from quadrants.passes.pipeline import PIPELINE
 from quadrants.records import replace
 from quadrants.targets.simulated.profiles import PLAIN
 
+pytestmark = pytest.mark.slow
+
 # Without a host of its own, so that what the pipeline makes is interpreted as it is.
 RECORD = replace(PLAIN, launches=False, threads=True)
 

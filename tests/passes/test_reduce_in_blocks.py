@@ -16,6 +16,8 @@ from quadrants.passes import offload, reduce_in_blocks, split_reductions
 from quadrants.passes.context import PassContext
 from quadrants.targets.capability import CapabilityRecord
 
+pytestmark = pytest.mark.slow
+
 LINE = """quadrants-ir 1
 stage lowered
 kernel @f(%x: array<TYPE, 1, A>, %from: i64, %to: i64, %start: TYPE) -> TYPE {

@@ -17,6 +17,8 @@ from quadrants.passes.context import PassContext
 from quadrants.records import replace
 from quadrants.targets.capability import CapabilityRecord
 
+pytestmark = pytest.mark.slow
+
 TEXT = """quadrants-ir 1
 stage lowered
 kernel @f(%x: array<i64, 2, C>, %count: array<i64, 1, A>, %sum: array<f64, 2, C>, %n: i64) {

@@ -17,6 +17,8 @@ from quadrants.passes.context import PassContext
 from quadrants.records import replace
 from quadrants.targets.capability import CapabilityRecord
 
+pytestmark = pytest.mark.slow
+
 HEAD = """quadrants-ir 1
 stage lowered
 kernel @f(%a: array<f64, 2, C>, %x: array<f64, 1, C>, %y: array<f64, 1, C>, %m: array<i64, 1, C>) {

@@ -17,6 +17,8 @@ from quadrants.targets import simulated
 from quadrants.targets.capability import CapabilityRecord
 from quadrants.targets.simulated.profiles import PLAIN, PROFILES
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(params=sorted(PROFILES))
 def profile(request: pytest.FixtureRequest) -> Iterator[CapabilityRecord]:

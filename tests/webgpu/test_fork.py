@@ -13,6 +13,8 @@ import quadrants as qd
 from quadrants import knobs
 from quadrants.targets import table
 
+pytestmark = pytest.mark.slow
+
 
 def told_by_a_child(kernel: Callable[[np.ndarray], None], x: np.ndarray) -> str:
     """What a forked process says of a launch; it ends by a signal where it hangs."""

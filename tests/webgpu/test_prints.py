@@ -11,6 +11,8 @@ from quadrants.targets import table
 from quadrants.targets.artifact import PrintFormat
 from quadrants.targets.webgpu import status
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_record_without_room_is_left_out() -> None:
     form = PrintFormat(("", "\n"), ("",), ("i32",))
