@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from quadrants.targets.artifact import Artifact
     from quadrants.targets.capability import CapabilityRecord, Facts
 
-__all__ = ["TARGETS", "Interpreted", "Row", "Target", "default", "find", "missing", "row", "supported"]
+__all__ = ["TARGETS", "Interpreted", "KeepingTarget", "Row", "Target", "default", "find", "missing", "row", "supported"]
 
 
 class Interpreted(Protocol):
@@ -46,6 +46,18 @@ class Target(Protocol):
     # Targets whose device's memory other packages may share also offer `shared_device()` (targets/device/views.py).
 
 
+class KeepingTarget(Target, Protocol):
+    """A target whose row says `keeps_tasks`."""
+
+    def surroundings(self) -> str:
+        """What the code that is kept depends on."""
+        ...
+
+    def restored(self, text: Any, code: Any, /) -> Any:
+        """The host's code again, of what was kept of it and of the device's; None where it cannot run here."""
+        ...
+
+
 class Row(Record):
     """One target.
 
@@ -55,7 +67,7 @@ class Row(Record):
     used on this machine ('' where it can); driver: the full name of another module that has it, where the target's own is dear
     to import.
     machine_code: whether `build` gives an Artifact, whose objects the disk cache keeps. keeps_tasks: whether it keeps the host's
-    code and the device's; such a target also offers `surroundings()`, what that depends on, and `restored(text, code)`.
+    code and the device's; such a target is a `KeepingTarget`.
     checked: how the target is shown to be right by the tests of this project: 'executed' on what it is for, 'emulated' by
     software in its place, 'simulated': executed in part, on other software that has no more than it has, 'assembled'
     without being run, or '' (not at all).
@@ -182,6 +194,11 @@ def default() -> Arch:
 def row(arch: Arch | None) -> Row:
     """The row of a target (None: the default one)."""
     return TARGETS[default() if arch is None else arch]
+
+
+def keeping(arch: Arch | None) -> KeepingTarget | None:
+    """The target where it keeps kernels with the device's code, else None."""
+    return cast(KeepingTarget, find(arch)) if row(arch).keeps_tasks else None
 
 
 def find(arch: Arch | None) -> Target:

@@ -192,7 +192,7 @@ def _options(state: knobs.State) -> Any:
         str(state.default_int),
         str(state.default_float),
         _libraries(state),
-        table.find(state.arch).surroundings() if table.row(state.arch).keeps_tasks else "",  # type: ignore[attr-defined]
+        keeping.surroundings() if (keeping := table.keeping(state.arch)) is not None else "",
     )
 
 

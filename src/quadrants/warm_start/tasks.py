@@ -44,7 +44,8 @@ def restore(
         facts["arrays"],
         facts["title"],
     )
-    target: Any = table.find(arch)
+    target = table.keeping(arch)
+    assert target is not None
     made = target.restored(HostText(tuple(host), entry, tuple(externals)), code)
     if made is not None:
         program.load_host_code(made)
