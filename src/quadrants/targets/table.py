@@ -17,7 +17,19 @@ if TYPE_CHECKING:
     from quadrants.targets.artifact import Artifact
     from quadrants.targets.capability import CapabilityRecord, Facts
 
-__all__ = ["TARGETS", "Interpreted", "KeepingTarget", "Row", "Target", "default", "find", "missing", "row", "supported"]
+__all__ = [
+    "TARGETS",
+    "Interpreted",
+    "KeepingTarget",
+    "Row",
+    "Target",
+    "default",
+    "find",
+    "keeping",
+    "missing",
+    "row",
+    "supported",
+]
 
 
 class Interpreted(Protocol):

@@ -47,7 +47,28 @@ def _bindings() -> Any:
     return driver
 
 
-_LAUNCH = """
+_IN_CONTEXT = """  %context = load ptr, ptr @qd_driver_context, align 8
+  %stream = load ptr, ptr @qd_device_stream, align 8
+  %here = call i32 @cuCtxSetCurrent(ptr %context)
+  %there = icmp eq i32 %here, 0
+  br i1 %there, label %launch, label %check
+launch:
+  %told = call i32 CALL
+  br label %check
+check:
+  %code = phi i32 [ %here, %entry ], [ %told, %launch ]
+  %good = icmp eq i32 %code, 0
+  br i1 %good, label %done, label %bad
+bad:
+  call void @qd_device_failed(i32 %code)
+  br label %done
+done:
+  %r = phi i32 [ 0, %check ], [ -2, %bad ]
+  ret i32 %r
+"""
+"""A call of the driver in the context and the stream in force, `CALL`, and what becomes of its code."""
+_LAUNCH = (
+    """
 @qd_driver_context = external global ptr
 declare i32 @cuCtxSetCurrent(ptr)
 declare i32 @cuLaunchKernel(ptr, i32, i32, i32, i32, i32, i32, i32, ptr, ptr, ptr)
@@ -56,53 +77,25 @@ define internal i32 @qd_launch(ptr %kernel, i32 %blocks, i32 %threads, ptr %fram
 entry:
   %pointers = alloca ptr, align 8
   store ptr %frame, ptr %pointers, align 8
-  %context = load ptr, ptr @qd_driver_context, align 8
-  %stream = load ptr, ptr @qd_device_stream, align 8
-  %here = call i32 @cuCtxSetCurrent(ptr %context)
-  %there = icmp eq i32 %here, 0
-  br i1 %there, label %launch, label %check
-launch:
-  %told = call i32 @cuLaunchKernel(ptr %kernel, i32 %blocks, i32 1, i32 1, i32 %threads, i32 1, i32 1, i32 0, ptr %stream, ptr %pointers, ptr null)
-  br label %check
-check:
-  %code = phi i32 [ %here, %entry ], [ %told, %launch ]
-  %good = icmp eq i32 %code, 0
-  br i1 %good, label %done, label %bad
-bad:
-  call void @qd_device_failed(i32 %code)
-  br label %done
-done:
-  %r = phi i32 [ 0, %check ], [ -2, %bad ]
-  ret i32 %r
-}
 """
-_LAUNCH_GRAPH = """
+    + _IN_CONTEXT.replace(
+        "CALL",
+        "@cuLaunchKernel(ptr %kernel, i32 %blocks, i32 1, i32 1, i32 %threads, i32 1, i32 1, i32 0, ptr %stream, ptr %pointers, ptr null)",
+    )
+    + "}\n"
+)
+_LAUNCH_GRAPH = (
+    """
 @qd_driver_context = external global ptr
 declare i32 @cuCtxSetCurrent(ptr)
 declare i32 @cuGraphLaunch(ptr, ptr)
 declare void @qd_device_failed(i32)
 define internal i32 @qd_graph_launch(ptr %graph) nounwind {
 entry:
-  %context = load ptr, ptr @qd_driver_context, align 8
-  %stream = load ptr, ptr @qd_device_stream, align 8
-  %here = call i32 @cuCtxSetCurrent(ptr %context)
-  %there = icmp eq i32 %here, 0
-  br i1 %there, label %launch, label %check
-launch:
-  %told = call i32 @cuGraphLaunch(ptr %graph, ptr %stream)
-  br label %check
-check:
-  %code = phi i32 [ %here, %entry ], [ %told, %launch ]
-  %good = icmp eq i32 %code, 0
-  br i1 %good, label %done, label %bad
-bad:
-  call void @qd_device_failed(i32 %code)
-  br label %done
-done:
-  %r = phi i32 [ 0, %check ], [ -2, %bad ]
-  ret i32 %r
-}
 """
+    + _IN_CONTEXT.replace("CALL", "@cuGraphLaunch(ptr %graph, ptr %stream)")
+    + "}\n"
+)
 _CALLED = ("cuCtxSetCurrent", "cuLaunchKernel", "cuGraphLaunch")
 
 
