@@ -170,3 +170,41 @@ def test_members_of_a_subgroup_exchange_by_its_operations(texts: list[str], dtyp
     largest = np.concatenate([np.full(len(part), part.max()) for part in parts])
     assert (votes == np.where(x > 4, largest, 0)).all()
     assert "subgroupShuffle(" in texts[0] and "subgroupBallot(" in texts[0] and "workgroupBarrier" not in texts[0]
+
+
+@qd.kernel
+def _checked_rounds(x, seen, limit):
+    """A thread fails within loops; others wait for what it would have done."""
+    qd.loop_config(block_dim=32)
+    for i in range(x.shape[0]):
+        t = qd.simt.block.thread_idx()
+        held = qd.simt.block.SharedArray((32,), qd.i32)
+        held[t] = x[i]
+        qd.simt.block.sync()
+        while held[0] < 4:
+            for k in range(3):
+                for j in range(2):
+                    assert i != limit or held[0] != 2 or k + j != 2, "the limit is met"
+                seen[i] += 1
+            qd.simt.block.sync()
+            if t == 0:
+                held[0] += 1
+            qd.simt.block.sync()
+        seen[i] += 100
+
+
+@pytest.mark.parametrize("count", [64, 50])
+def test_threads_whose_checks_fail_come_to_the_barriers_that_are_left(texts: list[str], count: int) -> None:
+    """WGSL wants all invocations there. Nothing waits for them without end, and they do nothing more."""
+    qd.init(arch=qd.vulkan, debug=True, offline_cache=False, enable_fallback=False, log_level="error")
+    x, seen = np.zeros(count, np.int32), np.zeros(count, np.int32)
+    with pytest.raises(qd.QuadrantsAssertionError, match="the limit is met"):
+        _checked_rounds(x, seen, 32)
+    main = texts[-1].partition("var alive: bool")[2]
+    assert "workgroupBarrier();" in main and "return;" not in main
+    assert seen[32] == 2 * 3, "the thread ends within round 2, whose sum it does not store"
+    assert (seen[33:] == 3 * 3 + 100).all(), "its block's rounds end with that one"
+    assert (seen[:32] == 4 * 3 + 100).all()
+    seen[:] = 0
+    _checked_rounds(x, seen, -1)
+    assert (seen == 4 * 3 + 100).all()

@@ -1,9 +1,10 @@
 """Grid loops: a workgroup is a block, its invocations are the block's threads, which meet at barriers.
 
 WGSL wants all invocations of a workgroup at a barrier, those too that have no thread in the last block and those whose thread has
-ended. So whatever has a barrier in it is run by all of them, and what stands between two barriers by those that are `alive`. Control flow
-around barriers goes the same way for all threads that are alive; the others are told which, through memory of the workgroup, unless
-what decides is the same for all to see.
+ended, by itself or because a check has failed. So whatever has a barrier in it is run by all of them, and what stands between two
+barriers by those that are `alive`. Control flow around barriers goes the same way for all threads that are alive; the others are
+told which, through memory of the workgroup, unless what decides is the same for all to see. Where a check of a thread has failed,
+loops that are decided so end for all: what the thread would have done might be what others wait for.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from quadrants.targets.webgpu.writer import Loop, Stretches, Writer, scalar
 __all__ = ["grid_loop"]
 
 _ALIVE = "alive"
+_FAILED = "failed"
 
 
 def grid_loop(writer: Writer, grid: Op) -> None:
@@ -39,7 +41,7 @@ def grid_loop(writer: Writer, grid: Op) -> None:
         if op is not threads:
             write_region(writer, _only(op))
         elif meet:
-            _threads(writer, grid, threads)
+            _threads(writer, threads)
         else:
             _apart(writer, threads)
     if meet:
@@ -68,15 +70,18 @@ def _apart(writer: Writer, loop: Op) -> None:
     writer.line("}")
 
 
-def _threads(writer: Writer, grid: Op, loop: Op) -> None:
+def _threads(writer: Writer, loop: Op) -> None:
     """Threads that meet."""
     region = loop.regions[0]
-    is_full = number_of(loop.operands[1]) == loop.attributes["threads"] and not loop_jumps(region)
+    fails = writer.may_fail(walk(region))
+    is_full = number_of(loop.operands[1]) == loop.attributes["threads"] and not loop_jumps(region) and not fails
     writer.line(f"var {_ALIVE}: bool = thread < {writer.name(loop.operands[1])};")
+    if fails:
+        writer.line(f"var {_FAILED}: bool = false;")
     writer.names[region.arguments[0]] = "thread"
     writer.loops.append(Loop((), "", ends=True))
     writer.targets.append(())
-    writer.stretches = _Threads(writer, grid, loop, is_full)
+    writer.stretches = _Threads(writer, loop, is_full, fails)
     write_region(writer, region)
     writer.stretches = None
     writer.targets.pop()
@@ -85,11 +90,13 @@ def _threads(writer: Writer, grid: Op, loop: Op) -> None:
 
 class _Threads(Stretches):
     """How the code of one threads loop is written. `known`: values that all invocations have, which are the same for the block;
-    `reached`: those that all have, the same or not. `controls`: operations that all invocations go through."""
+    `reached`: those that all have, the same or not. `controls`: operations that all invocations go through. `is_full`: all
+    invocations have a thread, which ends with the block's code; `fails`: checks may fail."""
 
-    def __init__(self, writer: Writer, grid: Op, loop: Op, is_full: bool) -> None:
+    def __init__(self, writer: Writer, loop: Op, is_full: bool, fails: bool) -> None:
         self._writer = writer
         self._is_full = is_full
+        self._fails = fails
         self._users: dict[Value, list[Op]] = {}
         region = loop.regions[0]
         inside = {value for op in walk(region) for value in op.results}
@@ -147,11 +154,17 @@ class _Threads(Stretches):
         held = register(type_)
         kept = writer.shader.agreed("u32" if held == "bool" else held)
         bits = f"select(0u, 1u, {name})" if held == "bool" else name
+        nothing = "0u" if held == "bool" else f"{held}()"
         writer.line("workgroupBarrier();")
-        writer.line(f"if (thread == 0li) {{ {kept} = {'0u' if held == 'bool' else held + '()'}; }}")
+        writer.line(f"if (thread == 0li) {{ {kept} = {nothing}; }}")
         writer.line("workgroupBarrier();")
         writer.line(f"if ({_ALIVE}) {{ {kept} = {bits}; }}")
         writer.line("workgroupBarrier();")
+        if (
+            self._fails and op.kind != "if"
+        ):  # 0 ends a loop: nobody waits in it for what a failed thread would have done
+            writer.line(f"if ({_FAILED}) {{ {kept} = {nothing}; }}")
+            writer.line("workgroupBarrier();")
         return writer.let(held, f"({kept} != 0u)" if held == "bool" else kept)
 
     def _is_known(self, value: Value) -> bool:
@@ -196,6 +209,7 @@ class _Threads(Stretches):
             if any(user not in own for user in self._users.get(value, ()))
         }
         ends = any(loop_jumps(region) for op in ops if op.kind == "if" for region in op.regions)
+        ends = ends or writer.may_fail(own)
         writer.line("loop {" if ends else f"if ({_ALIVE}) {{")
         writer.depth += 1
         if ends:
@@ -216,6 +230,16 @@ class _Threads(Stretches):
         self._writer.line(f"{_ALIVE} = false;")
         if self.in_stretch:
             self._writer.line("break;")
+
+    def fail(self) -> None:
+        """Law: checks stand within stretches, whose code is a loop of its own where one may fail."""
+        assert self.in_stretch
+        self._writer.line(f"{_FAILED} = true;")
+        self.end()
+
+    def leave_failed(self, op: Op) -> None:
+        if self.in_stretch and self._writer.may_fail(with_inner(op)):
+            self._writer.line(f"if ({_FAILED}) {{ break; }}")
 
 
 def _is_free(value: Value) -> bool:

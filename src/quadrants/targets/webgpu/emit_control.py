@@ -128,7 +128,13 @@ def _for(writer: Writer, op: Op) -> None:
         writer.line("}")
         if flag and k + 1 < rank:
             writer.line(f"if ({flag}) {{ break; }}")
+        _leave_failed(writer, op)
     writer.names.update(zip(op.results, carried))
+
+
+def _leave_failed(writer: Writer, loop: Op) -> None:
+    if writer.stretches is not None:
+        writer.stretches.leave_failed(loop)
 
 
 def _bound(writer: Writer, op: Op, high: Value) -> str:
@@ -201,6 +207,7 @@ def _while(writer: Writer, op: Op) -> None:
     writer.loops.pop()
     writer.depth -= 1
     writer.line("}")
+    _leave_failed(writer, op)
     writer.names.update(zip(op.results, carried))
 
 
@@ -230,7 +237,7 @@ def _call(writer: Writer, op: Op) -> None:
     if may_fail:
         writer.line(f"if ({returned}.failed) {{")
         writer.depth += 1
-        writer.leave([], failed=True)
+        writer.fail()
         writer.depth -= 1
         writer.line("}")
     for k, result in enumerate(op.results):
@@ -269,7 +276,7 @@ def _check(writer: Writer, op: Op) -> None:
     for k, word in enumerate(_words(writer, op, 1)):
         writer.line(f"  atomicStore(&{status}[{FORM_VALUES + k}], {word});")
     writer.line("}")
-    writer.leave([], failed=True)
+    writer.fail()
     writer.depth -= 1
     writer.line("}")
 

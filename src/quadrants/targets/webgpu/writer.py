@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from typing import Protocol
 
 from quadrants.errors import QuadrantsInternalError
@@ -65,6 +66,14 @@ class Stretches(Protocol):
 
     def end(self) -> None:
         """The thread ends."""
+        ...
+
+    def fail(self) -> None:
+        """The thread ends, from within any loops of a stretch."""
+        ...
+
+    def leave_failed(self, op: Op) -> None:
+        """Behind a loop within a stretch: a thread that has failed in it leaves the one around, too."""
         ...
 
 
@@ -209,8 +218,19 @@ class Writer(ABC):
     def leave(self, values: list[str], failed: bool = False) -> None:
         """Returns from the function."""
 
+    def fail(self) -> None:
+        """Behind a failed check: the invocation has no more effects."""
+        if self.stretches is None:
+            self.leave([], failed=True)
+        else:
+            self.stretches.fail()
+
     def fails(self) -> bool:
         return self.function.name in self.shader.may_fail
+
+    def may_fail(self, ops: Iterable[Op]) -> bool:
+        """Whether a check in operations, or in what they call, may fail."""
+        return any(op.kind == "check" or op.attributes.get("callee") in self.shader.may_fail for op in ops)
 
 
 def expanded_parameters(position: int, type_: ArrayType) -> list[str]:
