@@ -368,6 +368,23 @@ def _multiply(writer: _BlockWriter, op: Instruction) -> None:
         writer.define(name, f"s[{k}]", "b32", ["%tid.x"])
 
 
+def _load_matrices(writer: _BlockWriter, op: Instruction) -> None:
+    """ldmatrix: matrices of 8 rows of 16 bytes, whose addresses lanes give."""
+    counts = {"x1": 1, "x2": 2, "x4": 4}
+    is_transposed = "trans" in op.words
+    shape, *rest = [word for word in op.words[3:] if word != "trans"]
+    if op.words[1:3] != ["sync", "aligned"] or shape != "m8n8" or rest[1:] != ["shared", "b16"]:
+        raise writer.error(op.opcode)
+    to = [part.strip() for part in op.operands[0].strip("{}").split(",")]
+    if counts.get(rest[0]) != len(to):
+        raise writer.error(op.opcode)
+    threads = writer.register("%tid.x")
+    writer.lines.append(f"a = {writer.address(op.operands[1])}")
+    writer.lines.append(f"s = load_matrices(M, a, {len(to)}, {is_transposed}, {threads}, {_place(writer)})")
+    for k, name in enumerate(to):
+        writer.define(name, f"s[{k}]", "b32", ["%tid.x"])
+
+
 HANDLERS: dict[str, Callable[[_BlockWriter, Instruction], None]] = {
     "add": _sum("{0} + {1}"),
     "sub": _sum("{0} - {1}"),
@@ -405,6 +422,8 @@ HANDLERS: dict[str, Callable[[_BlockWriter, Instruction], None]] = {
     "testp": _testp,
     "ld": memory_instructions.load,
     "st": memory_instructions.store,
+    "cp": memory_instructions.copy,
+    "ldmatrix": _load_matrices,
     "atom": memory_instructions.atomic,
     "red": memory_instructions.atomic,
     "membar": memory_instructions.nothing,

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from quadrants.evidence.ptx.banks import BankCounter
+from quadrants.evidence.ptx.copies import Copies
 from quadrants.evidence.ptx.functions import maximum, minimum
 from quadrants.evidence.ptx.memory import Memory, MemoryFault, Piece
 from quadrants.evidence.ptx.parse import Function, Module, Variable, parse
@@ -40,7 +42,8 @@ class _Codes(dict[str, Code]):
 
 
 class Loaded:
-    """A module with its variables in memory. `apart`: its blocks run one after the other, for what their threads share."""
+    """A module with its variables in memory. `apart`: its blocks run one after the other, for what their threads share;
+    `copies`: whether threads copy into what they share."""
 
     def __init__(self, machine: Machine, text: str) -> None:
         self.module: Module = parse(text)
@@ -60,6 +63,8 @@ class Loaded:
                 self.pieces[variable.name].write(offset, word)
         self.codes = _Codes(self)
         endings = [block.ending for function in self.module.functions.values() for block in function.blocks]
+        words = {op.words[0] for function in self.module.functions.values() for b in function.blocks for op in b.body}
+        self.copies = "cp" in words
         self.apart = bool(self.shared) or any(end is not None and end.words[0].startswith("bar") for end in endings)
 
     def _place(self, variable: Variable) -> None:
@@ -84,7 +89,8 @@ class Loaded:
 class Machine:
     """A GPU's multiprocessors. `steps` counts the blocks of code that ran, `threads` the threads of all launches, `loads` the
     elements that threads loaded, by the space of memory; `sectors`, if `counts_sectors`, the pieces of 32 bytes that warps' loads from
-    global memory reach, one by one: threads side by side that run together are taken for a warp."""
+    global memory reach, one by one: threads side by side that run together are taken for a warp; `banks`, where there is a counter, how
+    warps go to shared memory. `copies`: those into shared memory of the block that runs, where the code has any."""
 
     def __init__(self, memory: Memory | None = None) -> None:
         self.memory = memory or Memory()
@@ -95,6 +101,8 @@ class Machine:
         self.loads: Counter[str] = Counter()
         self.counts_sectors = False
         self.sectors = 0
+        self.banks: BankCounter | None = None
+        self.copies: Copies | None = None
         self._typed: dict[Any, np.ndarray[Any, Any]] = {}
 
     # Launches.
@@ -110,6 +118,7 @@ class Machine:
                 count = min(together, blocks - first)
                 for piece in loaded.shared:
                     piece.write(0, b"\xa5" * piece.size)
+                self.copies = Copies(self.memory, loaded.shared, threads) if loaded.copies else None
                 specials = _specials(first, count, blocks, threads)
                 n = count * threads
                 addresses = [np.full(n, frame.address, np.uint64)]
@@ -152,6 +161,7 @@ class Machine:
                         if following >= _ENDED:
                             return
                         following -= _WAITS
+                        self._meet()
                     at = following
                 else:
                     places = following
@@ -163,6 +173,7 @@ class Machine:
                 waiting = places[places < _ENDED]
                 if int(waiting.max()) != at:
                     raise Trap("threads of a block wait for one another at different barriers")
+                self._meet()
                 places = np.where(places < _ENDED, places - _WAITS, places)
                 continue
             at, active = warps.next(steps, slots, places)
@@ -176,7 +187,14 @@ class Machine:
                 at, places = int(places[0]), None
                 if at >= _ENDED:
                     return
-                at = at - _WAITS if at >= _WAITS else at
+                if at >= _WAITS:
+                    at -= _WAITS
+                    self._meet()
+
+    def _meet(self) -> None:
+        """All threads are at a barrier."""
+        if self.copies is not None:
+            self.copies.met()
 
     def _partly(self, step: Step, slots: list[Any], active: np.ndarray[Any, Any]) -> Any:
         """Runs a block for some of the threads."""
@@ -203,6 +221,33 @@ class Machine:
             warp = addresses[first : first + 32]
             ends = np.concatenate([warp, warp + np.uint64(size - 1)]) >> np.uint64(5)
             self.sectors += len(np.unique(ends))
+
+    def reach_shared(
+        self, kind: str, addresses: np.ndarray[Any, Any], size: int, threads: np.ndarray[Any, Any]
+    ) -> None:
+        """A load or a store of `size` bytes by each thread in shared memory, or somewhere."""
+        if self.copies is not None:
+            self.copies.reach(addresses, size, threads)
+        if self.banks is not None and kind:
+            self.banks.note(kind, addresses, size, threads)
+
+    def reach_matrix(self, rows: np.ndarray[Any, Any], warps: np.ndarray[Any, Any]) -> None:
+        """The eight rows of 16 bytes of a matrix, by warp, that its lanes read together."""
+        if self.copies is not None:
+            self.copies.reach_by_warps(rows.reshape(-1), 16)
+        if self.banks is not None:
+            lanes = (warps.astype(np.int64)[:, None] * 32 + np.arange(8)).reshape(-1)
+            self.banks.note("matrix", rows.reshape(-1), 16, lanes)
+
+    def begin_copies(self, targets: Any, sources: Any, size: int, lengths: Any, threads: Any) -> None:
+        """`cp.async`."""
+        assert self.copies is not None
+        self.loads["copied"] += len(targets)
+        if self.counts_sectors:
+            self.count_sectors(sources, size)
+        if self.banks is not None:
+            self.banks.note("copy", targets, size, threads)
+        self.copies.begin(targets, sources, size, lengths, threads)
 
     def trap(self) -> None:
         raise Trap("the code stopped itself")

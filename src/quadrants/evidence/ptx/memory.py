@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Memory", "MemoryFault", "Piece"]
+__all__ = ["GARBAGE", "Memory", "MemoryFault", "Piece"]
 
-_GARBAGE = 0xA5
+GARBAGE = 0xA5
 _GAP = 64
 """Bytes between allocations that belong to nobody, at least."""
 
@@ -57,7 +57,7 @@ class Memory:
             address, self._end = self._end, self._end + room
             if self._end > len(self.bytes):
                 raise MemoryError(f"{size} bytes of memory that is played")
-        self.bytes[address : address + size] = _GARBAGE
+        self.bytes[address : address + size] = GARBAGE
         self.valid[address : address + size] = True
         return Piece(self, address, size)
 
@@ -71,6 +71,13 @@ class Memory:
             address >= 0 and address + size <= len(self.bytes) and self.valid[address : address + size].all()
         ):
             raise MemoryFault(f"{size} bytes at {address:#x} are not allocated")
+
+    def check_ranges(self, addresses: np.ndarray[Any, Any], sizes: np.ndarray[Any, Any]) -> None:
+        """MemoryFault unless all of each range is allocated."""
+        for offset in range(int(sizes.max(initial=0))):
+            inside = addresses[sizes > offset].astype(np.int64) + offset
+            if (inside >= len(self.bytes)).any() or not self.valid[inside].all():
+                raise MemoryFault(f"{int(sizes.max())} bytes at {int(addresses.min()):#x} and on are not all allocated")
 
     def places(self, addresses: np.ndarray[Any, Any], width: int) -> np.ndarray[Any, Any]:
         """Indices into `views[width]` of addresses, one a thread; MemoryFault for what is not allocated, or not aligned."""

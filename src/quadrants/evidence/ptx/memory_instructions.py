@@ -9,7 +9,7 @@ from quadrants.evidence.ptx.parse import Instruction
 if TYPE_CHECKING:
     from quadrants.evidence.ptx.translate import _BlockWriter
 
-__all__ = ["atomic", "call", "declare", "load", "nothing", "store"]
+__all__ = ["atomic", "call", "copy", "declare", "load", "nothing", "store"]
 
 _SPACES = frozenset({"global", "shared", "local", "const", "param"})
 
@@ -31,6 +31,33 @@ def _places(writer: _BlockWriter, operand: str, count: int, width: int) -> list[
     return ["a", *[f"a + {writer.literal(str(k * width), 'b64')}" for k in range(1, count)]]
 
 
+def _note_shared(writer: _BlockWriter, kind: str, space: str, size: int) -> None:
+    if space in ("shared", "generic"):
+        known = kind if space == "shared" else ""
+        condition = "M.copies or M.banks" if known else "M.copies"
+        writer.lines.append(f"if {condition}: M.reach_shared({known!r}, a, {size}, {writer.register('%tid.x')})")
+
+
+def copy(writer: _BlockWriter, op: Instruction) -> None:
+    """cp.async, and what its threads wait for."""
+    threads = writer.register("%tid.x")
+    if op.words[:3] == ["cp", "async", "commit_group"]:
+        writer.lines.append(f"M.copies.commit({threads})")
+    elif op.words[:3] == ["cp", "async", "wait_group"]:
+        writer.lines.append(f"M.copies.wait({int(op.operands[0])}, {threads})")
+    elif op.words[:3] == ["cp", "async", "wait_all"]:
+        writer.lines.append(f"M.copies.wait_all({threads})")
+    elif op.words[:2] == ["cp", "async"] and op.words[2] in ("ca", "cg") and op.words[3:5] == ["shared", "global"]:
+        size = int(op.operands[2])
+        if size not in ((16,) if op.words[2] == "cg" else (4, 8, 16)):
+            raise writer.error(f"{op.opcode} of {size} bytes")
+        length = writer.value(op.operands[3], "u32") if len(op.operands) > 3 else str(size)
+        places = f"{writer.address(op.operands[0])}, {writer.address(op.operands[1])}"
+        writer.lines.append(f"M.begin_copies({places}, {size}, {length}, {threads})")
+    else:
+        raise writer.error(op.opcode)
+
+
 def load(writer: _BlockWriter, op: Instruction) -> None:
     type_ = op.words[-1]
     width = int(type_[1:]) // 8
@@ -49,6 +76,7 @@ def load(writer: _BlockWriter, op: Instruction) -> None:
     writer.lines.append(f"M.loads[{space!r}] += {len(parts)} * n")
     if space == "global":
         writer.lines.append(f"if M.counts_sectors: M.count_sectors(a, {len(parts) * width})")
+    _note_shared(writer, "load", space, len(parts) * width)
     for part, at in zip(parts, places):
         writer.define(part, f"M.load({at}, {width}).view(T{bits})", bits, ["%tid.x"])
 
@@ -68,7 +96,10 @@ def store(writer: _BlockWriter, op: Instruction) -> None:
             full = value if parts[k] in writer.slots.numbers else f"np.full(n, {value})"
             writer.lines.append(f"{code} = put({code}, {offset + k * width}, {width}, {full})")
         return
-    for value, at in zip(values, _places(writer, op.operands[0], len(parts), width)):
+    places = _places(writer, op.operands[0], len(parts), width)
+    space = next((word for word in op.words if word in _SPACES), "generic")
+    _note_shared(writer, "store", space, len(parts) * width)
+    for value, at in zip(values, places):
         writer.lines.append(f"M.store({at}, {width}, {value})")
 
 

@@ -44,7 +44,7 @@ class Instruction:
     def members(self) -> str:
         """The operand that names the lanes of the warp for which the instruction waits; '' where it waits for none."""
         word, *others = self.words
-        if word == "mma":
+        if word in ("mma", "ldmatrix"):
             return "0xffffffff"
         return self.operands[-1] if (word in _OF_WARPS and "sync" in others) or others[:1] == ["warp"] else ""
 

@@ -1,4 +1,5 @@
-"""`mma.sync`: the lanes of a warp multiply matrices whose elements they hold, as NVIDIA's description of PTX says.
+"""`mma.sync`: the lanes of a warp multiply matrices whose elements they hold, as NVIDIA's description of PTX says; `ldmatrix`, which
+brings them elements of shared memory so.
 
 Law: all 32 lanes are at the instruction. Products are exact; what hardware rounds sums to is not described: here they are added
 in f64 and rounded once. Of tf32 the first 19 bits of a register count.
@@ -87,4 +88,34 @@ def multiply(kind: str, a: list[Array], b: list[Array], c: list[Array], n: int, 
     return [found[numbers, rows[lanes], columns[lanes]].view(np.uint32) for rows, columns in _OF_SUMS]
 
 
-TENSORS = {"multiply": multiply}
+def load_matrices(
+    machine: Any, addresses: Array, count: int, is_transposed: bool, threads: Array, *place: Array
+) -> list[Array]:
+    """`count` matrices of 8 x 8 words of 16 bits: lane 8 m + r gives the address of row r of matrix m; each lane gets two neighbours of
+    each, in row lane / 4 (transposed: column)."""
+    _, places = table_of(*place)
+    if (places < 0).any():
+        raise WarpError("lanes of a warp are not at the instruction")
+    if (addresses & np.uint64(15)).any():
+        raise WarpError("a row of a matrix at an address that is not aligned to 16 bytes")
+    givers = places[:, : 8 * count]
+    rows = addresses[givers]
+    for number in range(count):
+        part = slice(8 * number, 8 * number + 8)
+        machine.reach_matrix(rows[:, part], threads[places[:, 0]] // 32)
+    words = np.stack([machine.load(rows.reshape(-1) + np.uint64(2 * k), 2) for k in range(8)], axis=-1)
+    matrices = words.reshape(len(places), count, 8, 8).astype(np.uint32)
+    machine.loads["matrix"] += count * 32 * len(places)
+    if is_transposed:
+        matrices = matrices.swapaxes(2, 3)
+    found = []
+    for number in range(count):
+        low = matrices[:, number, _GROUP, 2 * _IN_GROUP]
+        high = matrices[:, number, _GROUP, 2 * _IN_GROUP + 1]
+        each = np.zeros(len(addresses), np.uint32)
+        each[places] = low | high << np.uint32(16)
+        found.append(each)
+    return found
+
+
+TENSORS = {"multiply": multiply, "load_matrices": load_matrices}
