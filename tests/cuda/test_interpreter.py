@@ -208,8 +208,8 @@ def test_code_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_is_not_known_is_refused_with_its_line() -> None:
-    with pytest.raises(PtxError, match=r"line \d+: no instruction wgmma"):
-        run(kernel("wgmma.fence.sync.aligned;"), 1, np.zeros(1), np.zeros(1))
+    with pytest.raises(PtxError, match=r"line \d+: no instruction tcgen05"):
+        run(kernel("tcgen05.wait::ld.sync.aligned;"), 1, np.zeros(1), np.zeros(1))
     with pytest.raises(PtxError):
         parse(HEAD + ".visible .entry k() { .reg .b32 %r<2>; add.s32 %r1, %r1")
 

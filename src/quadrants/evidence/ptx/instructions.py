@@ -385,6 +385,40 @@ def _load_matrices(writer: _BlockWriter, op: Instruction) -> None:
         writer.define(name, f"s[{k}]", "b32", ["%tid.x"])
 
 
+def _multiply_shared(writer: _BlockWriter, op: Instruction) -> None:
+    """wgmma of factors in shared memory, 16 bits or tf32, and sums of f32, and what orders it."""
+    thread = writer.register("%tid.x")
+    if op.words[1:] == ["fence", "sync", "aligned"]:
+        writer.lines.append(f"groups_of({thread})")
+    elif op.words[1:] == ["commit_group", "sync", "aligned"]:
+        writer.lines.append(f"M.watched.committed(groups_of({thread}))")
+    elif op.words[1:] == ["wait_group", "sync", "aligned"]:
+        writer.lines.append(f"M.watched.waited(groups_of({thread}), {int(op.operands[0])})")
+    else:
+        _multiply_asynchronously(writer, op, thread)
+
+
+def _multiply_asynchronously(writer: _BlockWriter, op: Instruction, thread: str) -> None:
+    shape, kind = op.words[4], op.words[6]
+    columns, depth = (int(number) for number in shape.removeprefix("m64n").split("k"))
+    wanted = {"f16": 16, "bf16": 16, "tf32": 8}
+    if op.words[1:4] != ["mma_async", "sync", "aligned"] or op.words[5:] != ["f32", kind, kind]:
+        raise writer.error(op.opcode)
+    to, left, right, adds, *flags = op.operands
+    names = [part.strip() for part in to.strip("{}").split(",")]
+    signs, turned = flags[:2], [flag == "1" for flag in flags[2:]] or [False, False]
+    if depth != wanted.get(kind) or columns not in range(8, 257, 8) or len(names) != columns // 2:
+        raise writer.error(op.opcode)
+    if signs != ["1", "1"] or len(flags) != (2 if kind == "tf32" else 4) or left[0] == "{":
+        raise writer.error(f"{op.opcode} {', '.join(op.operands[1:])}")
+    sums = ", ".join([writer.value(name, "b32") for name in names])
+    operands = f"{writer.value(left, 'b64')}, {writer.value(right, 'b64')}, {writer.value(adds, 'pred')}"
+    form = (kind, columns, *turned)
+    writer.lines.append(f"s = multiply_shared(M.memory, M.watched, {form!r}, [{sums}], ({operands}), {thread})")
+    for k, name in enumerate(names):
+        writer.define(name, f"s[{k}]", "b32", ["%tid.x"])
+
+
 HANDLERS: dict[str, Callable[[_BlockWriter, Instruction], None]] = {
     "add": _sum("{0} + {1}"),
     "sub": _sum("{0} - {1}"),
@@ -427,7 +461,7 @@ HANDLERS: dict[str, Callable[[_BlockWriter, Instruction], None]] = {
     "atom": memory_instructions.atomic,
     "red": memory_instructions.atomic,
     "membar": memory_instructions.nothing,
-    "fence": memory_instructions.nothing,
+    "fence": memory_instructions.fence,
     "bar": memory_instructions.nothing,
     "shfl": _shuffle,
     "vote": _vote,
@@ -435,6 +469,7 @@ HANDLERS: dict[str, Callable[[_BlockWriter, Instruction], None]] = {
     "match": _match,
     "redux": _redux,
     "mma": _multiply,
+    "wgmma": _multiply_shared,
     "declare": memory_instructions.declare,
     "call": memory_instructions.call,
 }

@@ -13,6 +13,7 @@ from quadrants.evidence.ptx.functions import maximum, minimum
 from quadrants.evidence.ptx.memory import Memory, MemoryFault, Piece
 from quadrants.evidence.ptx.parse import Function, Module, Variable, parse
 from quadrants.evidence.ptx.translate import SPECIALS, Code, Step, translate
+from quadrants.evidence.ptx.warpgroups import GROUP, AsyncShared
 from quadrants.recursion import deep_recursion
 
 __all__ = ["Loaded", "Machine", "Trap"]
@@ -22,6 +23,7 @@ _ENDED = 1 << 30
 _TOGETHER = 1 << 12
 """Threads that run at once, at most, where blocks need not be apart."""
 _MOST_STEPS = 20_000_000
+_UNWATCHED = AsyncShared([])
 
 
 class Trap(Exception):
@@ -37,13 +39,13 @@ class _Codes(dict[str, Code]):
 
     def __missing__(self, name: str) -> Code:
         function = self.loaded.module.functions[name]
-        code = self[name] = translate(function, self.loaded.addresses, self)
+        code = self[name] = translate(function, self.loaded.addresses, self, self.loaded.watched)
         return code
 
 
 class Loaded:
     """A module with its variables in memory. `apart`: its blocks run one after the other, for what their threads share;
-    `copies`: whether threads copy into what they share."""
+    `copies`: whether threads copy into what they share; `watched`: products read that while threads go on."""
 
     def __init__(self, machine: Machine, text: str) -> None:
         self.module: Module = parse(text)
@@ -65,6 +67,7 @@ class Loaded:
         endings = [block.ending for function in self.module.functions.values() for block in function.blocks]
         words = {op.words[0] for function in self.module.functions.values() for b in function.blocks for op in b.body}
         self.copies = "cp" in words
+        self.watched = "wgmma" in words
         self.apart = bool(self.shared) or any(end is not None and end.words[0].startswith("bar") for end in endings)
 
     def _place(self, variable: Variable) -> None:
@@ -103,6 +106,7 @@ class Machine:
         self.sectors = 0
         self.banks: BankCounter | None = None
         self.copies: Copies | None = None
+        self.watched = _UNWATCHED
         self._typed: dict[Any, np.ndarray[Any, Any]] = {}
 
     # Launches.
@@ -119,6 +123,7 @@ class Machine:
                 for piece in loaded.shared:
                     piece.write(0, b"\xa5" * piece.size)
                 self.copies = Copies(self.memory, loaded.shared, threads) if loaded.copies else None
+                self.watched = AsyncShared(loaded.shared) if loaded.watched else _UNWATCHED
                 specials = _specials(first, count, blocks, threads)
                 n = count * threads
                 addresses = [np.full(n, frame.address, np.uint64)]
@@ -195,6 +200,7 @@ class Machine:
         """All threads are at a barrier."""
         if self.copies is not None:
             self.copies.met()
+        self.watched.met()
 
     def _partly(self, step: Step, slots: list[Any], active: np.ndarray[Any, Any]) -> Any:
         """Runs a block for some of the threads."""
@@ -314,6 +320,12 @@ class _Warps:
         self, step: Step, slots: list[Any], places: np.ndarray[Any, Any], active: np.ndarray[Any, Any]
     ) -> np.ndarray[Any, Any]:
         blocks, lanes, warps = self._place
+        if step.of_warpgroup:
+            own, living = (warps // 4)[active], (warps // 4)[places < _ENDED]  # such blocks run one after the other
+            count, alive = (np.bincount(part, minlength=int(warps.max()) // 4 + 1) for part in (own, living))
+            if (alive[own] != GROUP).any():
+                raise Trap("a warpgroup that multiplies has not all its threads")
+            return active[count[own] == GROUP]
         if self._numbers is None:
             _, self._numbers = np.unique(blocks.astype(np.int64) << 32 | warps, return_inverse=True)
         numbers, bits = self._numbers, np.int64(1) << lanes.astype(np.int64)

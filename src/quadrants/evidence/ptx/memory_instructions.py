@@ -9,7 +9,7 @@ from quadrants.evidence.ptx.parse import Instruction
 if TYPE_CHECKING:
     from quadrants.evidence.ptx.translate import _BlockWriter
 
-__all__ = ["atomic", "call", "copy", "declare", "load", "nothing", "store"]
+__all__ = ["atomic", "call", "copy", "declare", "fence", "load", "nothing", "store"]
 
 _SPACES = frozenset({"global", "shared", "local", "const", "param"})
 
@@ -100,7 +100,14 @@ def store(writer: _BlockWriter, op: Instruction) -> None:
     space = next((word for word in op.words if word in _SPACES), "generic")
     _note_shared(writer, "store", space, len(parts) * width)
     for value, at in zip(values, places):
+        _note(writer, at, width)
         writer.lines.append(f"M.store({at}, {width}, {value})")
+
+
+def _note(writer: _BlockWriter, addresses: str, width: int) -> None:
+    """Where products read shared memory while threads go on, writes are looked at."""
+    if writer.watched:
+        writer.lines.append(f"M.watched.wrote({addresses}, {width}, {writer.register('%tid.x')})")
 
 
 def atomic(writer: _BlockWriter, op: Instruction) -> None:
@@ -116,12 +123,23 @@ def atomic(writer: _BlockWriter, op: Instruction) -> None:
     values = [writer.value(operand, type_) for operand in operands[2:]]
     more = ", ".join([f"np.broadcast_to({value}, n)" for value in values])
     bits = f"b{type_[1:]}"
+    _note(writer, writer.address(operands[1]), int(type_[1:]) // 8)
     code = f"M.atomic({kind!r}, T{type_}, {writer.address(operands[1])}, {more})"
     writer.define(operands[0], code, bits, ["%tid.x"])
 
 
 def nothing(writer: _BlockWriter, op: Instruction) -> None:
     """What orders memory: threads run one block of code after the other, and all memory is one."""
+
+
+def fence(writer: _BlockWriter, op: Instruction) -> None:
+    """As `nothing`, but for the asynchronous proxy: products see what was written before."""
+    if "proxy" not in op.words:
+        return
+    if op.words[1:3] != ["proxy", "async"] or not op.words[-1].startswith(("async", "shared::")):
+        raise writer.error(op.opcode)
+    if writer.watched:
+        writer.lines.append(f"M.watched.fenced({writer.register('%tid.x')})")
 
 
 def declare(writer: _BlockWriter, op: Instruction) -> None:

@@ -44,9 +44,14 @@ class Instruction:
     def members(self) -> str:
         """The operand that names the lanes of the warp for which the instruction waits; '' where it waits for none."""
         word, *others = self.words
-        if word in ("mma", "ldmatrix"):
+        if word in ("mma", "ldmatrix", "wgmma"):
             return "0xffffffff"
         return self.operands[-1] if (word in _OF_WARPS and "sync" in others) or others[:1] == ["warp"] else ""
+
+    @property
+    def of_warpgroup(self) -> bool:
+        """Whether it waits for the 128 threads of a warpgroup."""
+        return self.words[0] == "wgmma"
 
 
 _OF_WARPS = frozenset({"shfl", "vote", "match", "redux"})

@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 
 from quadrants.evidence.ptx.functions import FUNCTIONS
+from quadrants.evidence.ptx.in_flight import check_registers, has_products
 from quadrants.evidence.ptx.parse import Function, Instruction, PtxError, number
 from quadrants.evidence.ptx.tensors import TENSORS
+from quadrants.evidence.ptx.warpgroups import WARPGROUPS
 from quadrants.evidence.ptx.warps import WARPS
 
 __all__ = ["SPECIALS", "Code", "Step", "translate"]
@@ -36,7 +38,8 @@ DTYPES.update({"f16": np.dtype("f2"), "f32": np.dtype("f4"), "f64": np.dtype("f8
 class Step:
     """One block: its code, the slots it reads and writes, and how it ends. `kind`: 'next', 'jump', 'branch', 'table', 'end',
     'barrier'; `targets`: numbers of blocks, of a branch first the one where its condition holds. `members`: the slot that names the
-    lanes for which the block waits, `everybody` where it waits for those of a number (0: for none)."""
+    lanes for which the block waits, `everybody` where it waits for those of a number (0: for none); `of_warpgroup`: for those of
+    four warps."""
 
     run: Callable[..., Any]
     reads: tuple[int, ...]
@@ -46,6 +49,7 @@ class Step:
     negated: bool = False
     members: int | None = None
     everybody: int = 0
+    of_warpgroup: bool = False
 
 
 @dataclass
@@ -83,8 +87,11 @@ class _Slots:
         self.types[name] = type_
 
 
-def translate(function: Function, symbols: dict[str, int], namespace: dict[str, Any]) -> Code:
-    """The code of a function. `symbols`: addresses of variables; `namespace`: codes of functions by name, filled in later."""
+def translate(function: Function, symbols: dict[str, int], namespace: dict[str, Any], watched: bool = False) -> Code:
+    """The code of a function. `symbols`: addresses of variables; `namespace`: codes of functions by name, filled in later;
+    `watched`: whether the machine is told who writes memory."""
+    if has_products(function):
+        check_registers(function)
     slots = _Slots(function)
     lines: list[str] = []
     made: list[tuple[_BlockWriter, str, tuple[int, ...], bool]] = []
@@ -94,10 +101,11 @@ def translate(function: Function, symbols: dict[str, int], namespace: dict[str, 
         **FUNCTIONS,
         **WARPS,
         **TENSORS,
+        **WARPGROUPS,
         **{f"T{name}": d for name, d in DTYPES.items()},
     }
     for number_of, block in enumerate(function.blocks):
-        writer = _BlockWriter(function, slots, symbols, constants)
+        writer = _BlockWriter(function, slots, symbols, constants, watched)
         for instruction in block.body:
             writer.instruction(instruction)
         kind, targets, negated = writer.ending(block.ending, number_of)
@@ -120,15 +128,26 @@ def translate(function: Function, symbols: dict[str, int], namespace: dict[str, 
         named = body[0].members if body else ""
         members = numbers.get(named)
         everybody = number(named) if named and members is None else 0
-        code.steps.append(Step(constants[f"block{k}"], reads, writes, kind, targets, negated, members, everybody))
+        of_warpgroup = bool(body) and body[0].of_warpgroup
+        code.steps.append(
+            Step(constants[f"block{k}"], reads, writes, kind, targets, negated, members, everybody, of_warpgroup)
+        )
     return code
 
 
 class _BlockWriter:
     """Writes the source of one block."""
 
-    def __init__(self, function: Function, slots: _Slots, symbols: dict[str, int], constants: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        function: Function,
+        slots: _Slots,
+        symbols: dict[str, int],
+        constants: dict[str, Any],
+        watched: bool,
+    ) -> None:
         self.function = function
+        self.watched = watched
         self.slots = slots
         self.symbols = symbols
         self.constants = constants
