@@ -97,7 +97,7 @@ def test_other_launches_make_another_graph(driver: PlayedDriver) -> None:
         if x[0] >= 1000:
             x.fill(value)
     assert x[0] == value
-    assert len(driver.bindings.graphs) <= 1, "graphs that were replaced are given back"
+    assert max(len(driver.bindings.graphs), len(driver.bindings.ready)) <= 1, "graphs that were replaced are given back"
 
 
 def test_temporary_memory_and_copied_arrays(driver: PlayedDriver) -> None:

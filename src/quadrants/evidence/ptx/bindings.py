@@ -53,6 +53,7 @@ class Bindings(GraphFunctions):
     CUresult = Result
 
     def __init__(self, sm: int = 90, memory: int = 1 << 26) -> None:
+        super().__init__()
         self.calls: list[str] = []
         self.texts: list[str] = []
         self.launched: list[tuple[int, int]] = []
@@ -66,7 +67,6 @@ class Bindings(GraphFunctions):
         self.queues = Queues()
         self._events: dict[int, Event] = {}
         self._current = 0
-        self.graphs = {}
         self._kept: list[Any] = []
         self.addresses = {name: self._exported(name, types) for name, types in _PROTOTYPES.items()}
 

@@ -11,10 +11,23 @@ from quadrants.targets.llvm.device_graphs import Node
 __all__ = ["GraphCalls"]
 
 
+class _Graph:
+    """What can be launched, and the graph that it was made of: by the nodes of that one the driver is told what changes, so it
+    lives as long."""
+
+    def __init__(self, source: Any, ready: Any) -> None:
+        self.source, self.ready = source, ready
+
+    def __int__(self) -> int:
+        """What machine code launches."""
+        return int(self.ready)
+
+
 class GraphCalls:
-    """`_cuda`: the module `cuda.bindings.driver`."""
+    """`_cuda`: the module `cuda.bindings.driver`; `_context`: the context of all calls."""
 
     _cuda: Any
+    _context: Any
 
     def _here(self) -> None:
         """The context is each thread's own affair."""
@@ -29,7 +42,7 @@ class GraphCalls:
         """The stream that is launched to."""
         raise AssertionError("the driver knows its stream")
 
-    def make_graph(self, nodes: Sequence[Node]) -> Any:
+    def make_graph(self, nodes: Sequence[Node]) -> _Graph:
         """A graph of launches one after the other, ready to be launched; notes the nodes' handles."""
         self._here()
         graph = self._call(self._cuda.cuGraphCreate, 0)
@@ -39,9 +52,10 @@ class GraphCalls:
                 parameters, keep = self._parameters(node)
                 node.handle = self._call(self._cuda.cuGraphAddKernelNode, graph, before, len(before), parameters)
                 before, _ = [node.handle], keep
-            return self._call(self._cuda.cuGraphInstantiate, graph, 0)
-        finally:
-            self._call(self._cuda.cuGraphDestroy, graph)
+            return _Graph(graph, self._call(self._cuda.cuGraphInstantiate, graph, 0))
+        except BaseException:  # an interrupt, too: nobody else knows the graph
+            self._cuda.cuGraphDestroy(graph)
+            raise
 
     def _parameters(self, node: Node) -> tuple[Any, Any]:
         """A launch in the driver's words, which copies the frame; and what has to live until it has."""
@@ -54,17 +68,19 @@ class GraphCalls:
         parameters.kernelParams = ctypes.addressof(pointers)
         return parameters, pointers
 
-    def change_node(self, graph: Any, node: Node) -> None:
+    def change_node(self, graph: _Graph, node: Node) -> None:
         """From the next launch on the node has other sizes and another frame."""
         self._here()
         parameters, keep = self._parameters(node)
-        self._call(self._cuda.cuGraphExecKernelNodeSetParams, graph, node.handle, parameters)
+        self._call(self._cuda.cuGraphExecKernelNodeSetParams, graph.ready, node.handle, parameters)
         del keep
 
-    def launch_graph(self, graph: Any) -> None:
+    def launch_graph(self, graph: _Graph) -> None:
         self._here()
-        self._call(self._cuda.cuGraphLaunch, graph, self.stream)
+        self._call(self._cuda.cuGraphLaunch, graph.ready, self.stream)
 
-    def drop_graph(self, graph: Any) -> None:
+    def drop_graph(self, graph: _Graph) -> None:
         """Finalisers call this, too; a launch that runs still has what it needs."""
-        self._cuda.cuGraphExecDestroy(graph)
+        self._cuda.cuCtxSetCurrent(self._context)
+        self._cuda.cuGraphExecDestroy(graph.ready)
+        self._cuda.cuGraphDestroy(graph.source)
