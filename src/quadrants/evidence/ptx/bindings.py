@@ -199,9 +199,12 @@ class Bindings(GraphFunctions):
         size = module.module.functions[code.name].parameters[0].size
         (pointer,) = (ctypes.c_void_p * 1).from_address(parameters)
         frame = ctypes.string_at(pointer, size)
-        return _OK, lambda: self._run(module, code, blocks, threads, frame)
+        return _OK, lambda: self._run_kernel(module, code, blocks, threads, frame)
 
-    def _run(self, module: Loaded, code: Any, blocks: int, threads: int, frame: bytes) -> None:
+    def is_faulty(self) -> bool:
+        return self._fault != _OK
+
+    def _run_kernel(self, module: Loaded, code: Any, blocks: int, threads: int, frame: bytes) -> None:
         if self._fault != _OK:
             return
         self.launched.append((blocks, threads))

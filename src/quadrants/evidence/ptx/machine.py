@@ -107,6 +107,8 @@ class Machine:
         self.banks: BankCounter | None = None
         self.copies: Copies | None = None
         self.watched = _UNWATCHED
+        self.conditions: dict[int, int] = {}
+        """The values that decide on rounds of the loops of the graph that runs, by their handles."""
         self._typed: dict[Any, np.ndarray[Any, Any]] = {}
 
     # Launches.
@@ -254,6 +256,13 @@ class Machine:
         if self.banks is not None:
             self.banks.note("copy", targets, size, threads)
         self.copies.begin(targets, sources, size, lengths, threads)
+
+    def set_condition(self, handles: np.ndarray[Any, Any], values: np.ndarray[Any, Any]) -> None:
+        """One thread may do that; the handle is one of the graph that runs."""
+        (handle,), (value,) = handles.tolist(), values.tolist()
+        if handle not in self.conditions:
+            raise MemoryFault(f"0x{handle:x} decides on no loop of the graph that runs")
+        self.conditions[handle] = value
 
     def trap(self) -> None:
         raise Trap("the code stopped itself")

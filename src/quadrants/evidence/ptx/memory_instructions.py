@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 __all__ = ["atomic", "call", "copy", "declare", "fence", "load", "nothing", "store"]
 
+_SET_CONDITION = "cudaGraphSetConditional"
+"""The function that the driver has: it tells a graph's loop whether there is another round."""
 _SPACES = frozenset({"global", "shared", "local", "const", "param"})
 
 
@@ -153,6 +155,10 @@ def call(writer: _BlockWriter, op: Instruction) -> None:
     results = _parts(operands.pop(0).replace("(", "{").replace(")", "}")) if operands[0][0] == "(" else []
     name = operands.pop(0)
     arguments = [part for part in _parts(operands[0].replace("(", "{").replace(")", "}")) if part] if operands else []
+    if name == _SET_CONDITION:
+        handle, value = arguments
+        writer.lines.append(f"M.set_condition(take(p_{handle}, 0, 8), take(p_{value}, 0, 4))")
+        return
     from quadrants.evidence.ptx.translate import SPECIALS
 
     specials = ", ".join([writer.register(special) for special in SPECIALS])
