@@ -16,7 +16,7 @@ from quadrants.frontend.arguments import Argument, as_numpy
 from quadrants.frontend.guards import LiveNumber
 from quadrants.ir.types import ArrayType
 from quadrants.runtime import launch
-from quadrants.targets.device.failures import noted
+from quadrants.targets.device.failures import NOTED, noted
 from quadrants.targets.device.interface import DeviceArray, HostCode
 from quadrants.targets.device.placing import Placement
 from quadrants.targets.device.timing import measured
@@ -95,6 +95,12 @@ class DeviceRuns:
         driver = self.code.device.driver
         for stream in {view.stream for view in views if isinstance(view, DeviceView) and view.stream is not None}:
             driver.order(driver.stream, driver_stream(stream))
+
+    def order_of_streams(self) -> launch.Order:
+        """How the launcher has our stream and those of arrays' owners wait for one another."""
+        code = self.code
+        order = code.device.driver.native_launch().order()
+        return launch.Order(**vars(order), failed=code.symbols["qd_device_failed"], noted=NOTED)
 
     def error(self) -> BaseException:
         """What the entry has noted."""

@@ -15,8 +15,9 @@ from quadrants import blocks
 from quadrants.blocks import Traffic
 from quadrants.errors import QuadrantsRuntimeTypeError
 from quadrants.evidence.ptx.driver import PlayedDriver, played
-from quadrants.ir.types import scalar_of_numpy
 from quadrants.targets.device import dlpack
+
+from .foreign import CudaArray, DlpackArray, Owned
 
 pytestmark = pytest.mark.slow
 
@@ -29,75 +30,13 @@ def driver() -> Iterator[PlayedDriver]:
     qd.reset()
 
 
-class Owned:
-    """An array in the played GPU's memory that another package owns; it works in a stream of its own."""
-
-    def __init__(self, driver: PlayedDriver, values: np.ndarray, stream: int = 0) -> None:
-        self.driver = driver
-        self.stream = stream
-        self.shape, self.strides, self.held = values.shape, values.strides, values.dtype
-        self.memory = driver.allocate(max(values.nbytes, 1))
-        self.address = self.memory.address
-        driver.write(self.address, values.tobytes())
-        self.released = 0
-
-    def later(self, values: np.ndarray) -> None:
-        """The owner writes the array in its stream: when that comes to it."""
-        data, memory = np.frombuffer(values.tobytes(), np.uint8), self.driver.machine.memory
-
-        def write() -> None:
-            memory.bytes[self.address : self.address + len(data)] = data
-
-        self.driver.bindings.queues.add(self.stream, write)
-
-    def values(self) -> np.ndarray:
-        """What the owner sees once its own stream has come here, and no other."""
-        self.driver.bindings.queues.wait_for(self.stream)
-        memory = self.driver.machine.memory.bytes
-        count = int(np.prod(self.shape)) * self.held.itemsize
-        return memory[self.address : self.address + count].copy().view(self.held).reshape(self.shape)
-
-
-class CudaArray(Owned):
-    @property
-    def __cuda_array_interface__(self) -> dict[str, Any]:
-        return {
-            "shape": self.shape,
-            "typestr": self.held.str,
-            "data": (self.address, False),
-            "strides": self.strides,
-            "version": 3,
-            "stream": self.stream or 1,
-        }
-
-
-class DlpackArray(Owned):
-    place: tuple[int, int] = (2, 0)
-    versioned = False
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return self.place
-
-    def __dlpack__(self, stream: int | None = None, **_: Any) -> Any:
-        if stream not in (None, -1):
-            self.driver.order(self.stream, 0 if stream == 1 else stream)
-        scalar = scalar_of_numpy(self.held)
-        assert scalar is not None
-        return dlpack.give(self.address, scalar, self.shape, self.strides, self.place, Released(self), self.versioned)
-
-
-class Released:
-    def __init__(self, owner: Owned) -> None:
-        self.owner = owner
-
-    def __del__(self) -> None:
-        self.owner.released += 1
-
-
 class Tensor(Owned):
     """What kernels ask of a torch tensor."""
 
     requires_grad = False
+
+    def is_neg(self) -> bool:
+        return False
 
     def __init__(self, driver: PlayedDriver, values: np.ndarray, stream: int = 0) -> None:
         super().__init__(driver, values, stream)
@@ -205,7 +144,8 @@ def test_memory_is_given_back_to_its_owner(driver: PlayedDriver, versioned: bool
 def test_torch_tensors(driver: PlayedDriver, monkeypatch: pytest.MonkeyPatch, is_aside: bool) -> None:
     stream = driver.bindings.cuStreamCreate(1)[1] if is_aside else 0
     cuda = SimpleNamespace(current_stream=lambda device: SimpleNamespace(cuda_stream=stream))
-    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))
+    theirs = SimpleNamespace(cuda=cuda, Tensor=None, nn=SimpleNamespace(Parameter=None))  # other classes of tensors
+    monkeypatch.setitem(sys.modules, "torch", theirs)
     kernel = qd.kernel(scale)
     tensor = Tensor(driver, np.zeros(4, np.float32), stream)
     tensor.later(np.ones(4, np.float32))

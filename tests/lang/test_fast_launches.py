@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 
 import quadrants as qd
 from quadrants import knobs
-from quadrants.errors import QuadrantsRuntimeError, QuadrantsTypeError
+from quadrants.errors import QuadrantsRuntimeError, QuadrantsRuntimeTypeError, QuadrantsTypeError
 from quadrants.runtime import launch
 
 pytestmark = pytest.mark.skipif(not launch.is_native(), reason="this interpreter launches through Python")
@@ -338,3 +339,72 @@ def test_fields_that_are_destroyed() -> None:
             fill()
         with pytest.raises(QuadrantsRuntimeError, match="freed"):
             fill_template(y)
+
+
+@qd.kernel
+def add_to(y, x):
+    for i in range(x.shape[0]):
+        y[i] += x[i]
+
+
+def test_torch_tensors(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    found = slow_calls(add_to, monkeypatch)
+    x, y = torch.ones(6), torch.zeros(6)
+    parameter, leaf = torch.nn.Parameter(torch.ones(6)), torch.ones(6, requires_grad=True)
+    host = np.ones(6, np.float32)
+    calls = [(y, x), (y, parameter), (y, leaf), (y, x[::1]), (y[:3], x[3:]), (y, host), (y.numpy(), x)]
+    for _ in range(3):
+        for arguments in calls:
+            add_to(*arguments)
+    forms = len(found)
+    for arguments in calls:
+        add_to(*arguments)
+    with torch.inference_mode():
+        add_to(y, torch.ones(6))
+    assert len(found) == forms
+    assert y.tolist() == [29.0] * 3 + [25.0] * 3
+    add_to(y, torch.ones(12)[::2])
+    assert len(found) > forms, "strides are another form's"
+    add_to(y, y)
+    assert add_to._last.may_alias and y.tolist() == [60.0] * 3 + [52.0] * 3
+
+
+def test_torch_tensors_that_are_not_what_they_show(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    x, y = torch.ones(4), torch.zeros(4)
+    for _ in range(3):
+        add_to(y, x)
+    found = slow_calls(add_to, monkeypatch)
+    with pytest.raises(RuntimeError, match="negative bit"):
+        add_to(y, torch._neg_view(x))
+    with pytest.raises(QuadrantsRuntimeTypeError, match="torch tensor on meta cannot be used by"):
+        add_to(y, torch.ones(4, device="meta"))
+    with pytest.raises(TypeError, match="layout"):
+        add_to(y, torch.ones(4).to_sparse())
+
+    def mapped(row: Any) -> Any:
+        add_to(y, row)
+        return row
+
+    with pytest.raises(RuntimeError, match="storage"):
+        torch.func.vmap(mapped)(torch.ones(3, 4))
+    assert len(found) == 4 and y.tolist() == [3.0] * 4
+
+    class Named(torch.Tensor):
+        pass
+
+    add_to(y, torch.ones(4).as_subclass(Named))
+    add_to(y, torch.ones(4).as_subclass(Named))
+    assert len(found) == 6, "a class of somebody's own is Python's"
+
+
+def test_torch_tensors_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    x, y = torch.ones(4), torch.zeros(4)
+    for _ in range(3):
+        add_to(y, x)
+    before = sys.getrefcount(x), sys.getrefcount(y), sys.getrefcount(torch.Tensor)
+    for _ in range(100):
+        add_to(y, x)
+    assert (sys.getrefcount(x), sys.getrefcount(y), sys.getrefcount(torch.Tensor)) == before

@@ -12,6 +12,7 @@ from quadrants.frontend import protocol
 from quadrants.frontend.arguments import Argument, as_numpy
 from quadrants.frontend.guards import ABSENT, ContentGuard, Guard, LiveNumber
 from quadrants.ir.types import ArrayType, MatrixType, ScalarType, u1
+from quadrants.lang.foreign import foreign_argument
 from quadrants.program import Program
 from quadrants.runtime import launch
 from quadrants.runtime.launch_probe import members_words
@@ -68,13 +69,14 @@ def install(
         ranges=_ranges(program),
         watch=watch,
         members=plan.members,
+        order=plan.order(),
     )
     from quadrants.lang.kernel import FAST_FORMS
 
     recent = [
         (known, old)
         for known, old in kernel._recent
-        if not (_is_replaced(known, old.watch, program, watch) and _same_objects(old, binding))
+        if not (_is_replaced(known, old.watch, program, watch) and _is_for_the_same(old, binding))
         and all(guard.holds() for guard in known.guards)
     ]
     kernel._recent = [(program, binding), *recent][:FAST_FORMS]
@@ -90,13 +92,14 @@ def _is_replaced(known: Program, old: launch.Watch | None, program: Program, wat
     return old is None or watch is None or (old.low < watch.high and watch.low < old.high)
 
 
-def _same_objects(old: launch.Binding, new: launch.Binding) -> bool:
-    """Whether two bindings know the same arguments by identity."""
+def _is_for_the_same(old: launch.Binding, new: launch.Binding) -> bool:
+    """Whether two bindings of a form are for arguments of the same classes, and know the same ones by identity: one form takes
+    NumPy's arrays and other packages'."""
     mine, other = (
-        [spec.value for spec in binding.arguments if isinstance(spec, launch.IdentityArgument)]
+        [(type(spec), getattr(spec, "type", None), id(getattr(spec, "value", None))) for spec in binding.specs()]
         for binding in (old, new)
     )
-    return len(mine) == len(other) and all(one is another for one, another in zip(mine, other))
+    return mine == other
 
 
 class _Plan:
@@ -110,6 +113,7 @@ class _Plan:
         self.guards: list[launch.WordsGuard] = []
         self.has_containers = False
         self.position = 0
+        self.asked: set[int] = set()
 
     def take(self, described: list[tuple[str, Argument]]) -> bool:
         """Plans for all parameters; False if the tables cannot say what one needs."""
@@ -128,10 +132,21 @@ class _Plan:
         self._live_numbers()
         return self.program.device is None or self._captured_on_device()
 
+    def order(self) -> launch.Order | None:
+        """How streams wait for one another, where owners of arrays have some."""
+        specs = [*self.specs, *[member.spec for member in self.members]]
+        has_streams = any(isinstance(spec, launch.ForeignArgument) and spec.has_stream for spec in specs)
+        return self.program.device.order_of_streams() if has_streams and self.program.device is not None else None
+
     def _leaf(self, argument: Argument) -> launch.ArgumentSpec | None:
         position, self.position = self.position, self.position + 1
-        make = _array if argument.kind == "array" else _number
-        return make(self.program, argument, position)
+        if argument.kind != "array":
+            return _number(self.program, argument, position)
+        spec = _array(self.program, argument, position)
+        if spec is None:
+            written = ("argument", position) in self.program.written
+            return foreign_argument(self.program, argument, position, written, self.asked)
+        return spec
 
     def _tuple(self, argument: Argument) -> bool:
         """Any tuple with such items."""

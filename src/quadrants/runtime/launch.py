@@ -25,10 +25,12 @@ from quadrants.runtime.launch_binding import (
     BooleanArgument,
     CellGuard,
     FloatArgument,
+    ForeignArgument,
     Guard,
     IdentityArgument,
     IntegerArgument,
     Member,
+    Order,
     ResultSpec,
     ScalarArgument,
     StorageArgument,
@@ -47,11 +49,13 @@ __all__ = [
     "BooleanArgument",
     "CellGuard",
     "FloatArgument",
+    "ForeignArgument",
     "Guard",
     "IdentityArgument",
     "IntegerArgument",
     "Member",
     "NativeKernel",
+    "Order",
     "ResultSpec",
     "ScalarArgument",
     "StorageArgument",
@@ -75,10 +79,15 @@ _SOURCES = (
     "launch_records",
     "launch_native",
 )
+_FOREIGN_NAMES = {
+    "qd_name_interface": "__cuda_array_interface__",
+    **{f"qd_name_{key}": key for key in ("typestr", "mask", "data", "shape", "strides", "stream")},
+}
 
 _facts = facts()
 _lock = threading.RLock()
-_symbols: Mapping[str, int] | None = None
+_symbols: dict[str, int] | None = None
+_has_foreign = False
 _kept_names: list[str] = []
 
 
@@ -122,7 +131,7 @@ def _runner() -> Callable[[int, int, int], int]:
     return _run
 
 
-def _launcher() -> Mapping[str, int]:
+def _launcher() -> dict[str, int]:
     """Addresses of the launcher's functions. Loads it on first use."""
     global _symbols
     if _symbols is None:
@@ -130,13 +139,33 @@ def _launcher() -> Mapping[str, int]:
             assert _facts is not None
             found = dict(threads.pool_symbols())
             found["qd_numpy_array"] = id(np.ndarray)
-            for symbol, name in (("slow", "_slow_call"), ("failed", "_failed"), ("unpack", "_unpack")):
-                _kept_names.append(sys.intern(name))
-                found[f"qd_name_{symbol}"] = id(_kept_names[-1])
-            _symbols = native.load_part(
-                "launch", lambda: _build(_facts), _SOURCES, repr(_facts), found, hot=True
-            ).symbols
+            found.update(
+                _names({"qd_name_slow": "_slow_call", "qd_name_failed": "_failed", "qd_name_unpack": "_unpack"})
+            )
+            loaded = native.load_part("launch", lambda: _build(_facts), _SOURCES, repr(_facts), found, hot=True)
+            _symbols = dict(loaded.symbols)
     return _symbols
+
+
+def _names(wanted: Mapping[str, str]) -> dict[str, int]:
+    """The names that machine code looks up, by their symbols."""
+    kept = {symbol: sys.intern(name) for symbol, name in wanted.items()}
+    _kept_names.extend(kept.values())
+    return {symbol: id(name) for symbol, name in kept.items()}
+
+
+def _with_foreign() -> dict[str, int]:
+    """The launcher's functions and those for arrays of other packages, which are loaded on first use."""
+    global _has_foreign
+    symbols = _launcher()
+    with _lock:
+        if not _has_foreign:
+            found = _names(_FOREIGN_NAMES)
+            sources = (*_SOURCES, "launch_foreign")
+            loaded = native.load_part("foreign", lambda: _build_foreign(_facts), sources, repr(_facts), found, hot=True)
+            symbols.update(loaded.symbols)
+            _has_foreign = True
+    return symbols
 
 
 def _build(known: Facts | None) -> str:
@@ -145,6 +174,15 @@ def _build(known: Facts | None) -> str:
     assert known is not None
     module = native_text.Module()
     launch_native.build(module, known)
+    return module.text()
+
+
+def _build_foreign(known: Facts | None) -> str:
+    from quadrants.runtime import launch_foreign, native_text
+
+    assert known is not None
+    module = native_text.Module()
+    launch_foreign.build(module, known)
     return module.text()
 
 
@@ -246,7 +284,7 @@ class NativeKernel(_Base):
         if _facts is None or not bindings:
             self._uninstall()
             return
-        symbols = _launcher()
+        symbols = _with_foreign() if any(binding.has_foreign() for binding in bindings) else _launcher()
         addresses = [binding.pack(symbols, _facts.cell_content) for binding in bindings]
         self._uninstall()
         for binding, following in zip(bindings, [*addresses[1:], None]):

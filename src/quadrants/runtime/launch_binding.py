@@ -22,6 +22,7 @@ from quadrants.runtime.launch_records import (
     GuardGroup,
     GuardRecord,
     MemberRecord,
+    OrderRecord,
     WordGuard,
 )
 
@@ -33,10 +34,12 @@ __all__ = [
     "BooleanArgument",
     "CellGuard",
     "FloatArgument",
+    "ForeignArgument",
     "Guard",
     "IdentityArgument",
     "IntegerArgument",
     "Member",
+    "Order",
     "ResultSpec",
     "ScalarArgument",
     "StorageArgument",
@@ -117,6 +120,36 @@ class StorageArgument(Record):
     on_device: bool = False
 
 
+class ForeignArgument(Record):
+    """An array of another package, of exactly this class; its descriptor goes to `offset`.
+
+    `read` and `ask` are addresses of functions in DLPack's table, which fill in a DLTensor and tell the package's stream (0 where
+    another argument asks, or nobody has to); elements and device are then DLPack's words `elements` and `place`. With `read` 0
+    the object is asked for `__cuda_array_interface__`, whose `typestr` is `text`. `inside`: (offset, offset, mask, word): at the second offset of what the object
+    points to at the first stands that word, masked.
+    """
+
+    offset: int
+    type: type
+    rank: int
+    element_bytes: int
+    contiguous: bool = False
+    written: bool = False
+    sizes: tuple[tuple[int, int], ...] = ()
+    read: int = 0
+    ask: int = 0
+    elements: int = 0
+    place: int = 0
+    inside: tuple[int, int, int, int] | None = None
+    text: str = ""
+    read_only: bool = False
+
+    @property
+    def has_stream(self) -> bool:
+        """Whether each launch notes the stream of the owner."""
+        return bool(self.ask or not self.read)
+
+
 class IdentityArgument(Record):
     """This very object: a template value, a function, None. Nothing is stored."""
 
@@ -136,9 +169,11 @@ ArgumentSpec: TypeAlias = (
     | BooleanArgument
     | ScalarArgument
     | StorageArgument
+    | ForeignArgument
     | IdentityArgument
     | TupleArgument
 )
+_MEMORY = (ArrayArgument, StorageArgument, ForeignArgument)
 
 
 class Member(Record):
@@ -191,13 +226,27 @@ class Watch(Record):
     limit: int = 0
 
 
+class Order(Record):
+    """How streams of a device wait for one another: the addresses in an `OrderRecord`."""
+
+    stream: int
+    context: int
+    event: int
+    enter: int
+    record: int
+    wait: int
+    failed: int
+    noted: int
+
+
 class Binding:
     """One compiled form of a kernel together with what a call must look like to run it.
 
     `frame_template` is the initial content of every frame; `keywords` are the parameters' names and `defaults` (aligned
     to the last parameters) stand in for those that a call leaves out. `keep_alive` holds what compiled code refers to.
     With `check_overlap`, arguments that are written may share memory neither with another argument nor with `ranges`
-    ((address, bytes, written) of captured memory). `watch` holds launches to sizes, threads and a time. Raises ValueError for a spec that cannot be launched.
+    ((address, bytes, written) of captured memory). `watch` holds launches to sizes, threads and a time. `order` is needed where
+    an argument has a stream. Raises ValueError for a spec that cannot be launched.
     """
 
     __slots__ = (
@@ -211,6 +260,7 @@ class Binding:
         "keep_alive",
         "keywords",
         "members",
+        "order",
         "ranges",
         "release_gil",
         "result",
@@ -233,6 +283,7 @@ class Binding:
         ranges: Sequence[tuple[int, int, bool]] = (),
         watch: Watch | None = None,
         members: Sequence[Member] = (),
+        order: Order | None = None,
     ) -> None:
         if len(keywords) != len(arguments):
             raise ValueError(f"{len(arguments)} arguments need as many names, got {len(keywords)}")
@@ -248,12 +299,17 @@ class Binding:
         self.members = tuple(members)
         self.ranges = tuple(ranges) if check_overlap and any(map(_is_written, self.specs())) else ()
         self.watch = watch
+        self.order = order
         self.block: BlockRecord | None = None
         self.tables: list[Any] = [check_overlap]
 
     def specs(self) -> list[ArgumentSpec]:
         """What goes into the frame, in the order in which it is filled in."""
         return [*self.arguments, *[member.spec for member in self.members]]
+
+    def has_foreign(self) -> bool:
+        """Whether an argument is another package's: the handlers of those are loaded for the first."""
+        return any(isinstance(spec, ForeignArgument) for spec in self.specs())
 
     def pack(self, symbols: Mapping[str, int], cell_content: int) -> int:
         """Build the tables, once, and give the address of the block; `symbols` are those of the launcher."""
@@ -263,7 +319,7 @@ class Binding:
 
 
 def _is_written(spec: ArgumentSpec) -> bool:
-    return isinstance(spec, (ArrayArgument, StorageArgument)) and spec.written
+    return isinstance(spec, _MEMORY) and spec.written
 
 
 class _Packer:
@@ -277,12 +333,14 @@ class _Packer:
         kernel_bytes = len(binding.frame_template)
         self.intervals_at = -(-max(kernel_bytes, 1) // 16) * 16  # never 0, which stands for no interval
         self.covered: list[tuple[int, int]] = []
-        memory = [spec for spec in binding.specs() if isinstance(spec, (ArrayArgument, StorageArgument))]
+        memory = [spec for spec in binding.specs() if isinstance(spec, _MEMORY)]
         checked = bool(self.keep[0]) and any(spec.written for spec in memory)
         self.fixed_count = len(binding.ranges) if checked else 0
         self.interval_count = self.fixed_count + len(memory) if checked else 0
         self.next_interval = self.fixed_count
         self.checked = checked
+        self.streams_at = self.intervals_at + 16 * max(self.interval_count, 1)
+        self.stream_count = 0
 
     def block(self) -> BlockRecord:
         binding = self.binding
@@ -299,7 +357,7 @@ class _Packer:
         missing = len(binding.arguments) - len(binding.defaults)
         block.defaults = self.pointers([0] * missing + [id(default) for default in binding.defaults])
         block.kernel_bytes = len(binding.frame_template)
-        frame_bytes = self.intervals_at + 16 * max(self.interval_count, 1)
+        frame_bytes = self.streams_at + 8 * self.stream_count
         block.frame_bytes = -(-frame_bytes // 64) * 64
         block.on_heap = block.frame_bytes > _LARGEST_STACK_FRAME
         self.pack_template(block)
@@ -314,6 +372,7 @@ class _Packer:
         block.result_offset = binding.result.offset if binding.result else 0
         block.release = binding.release_gil
         self.pack_watch(block)
+        self.pack_order(block)
         return block
 
     def array(self, kind: type[ctypes.Structure], records: list[Any]) -> int:
@@ -346,7 +405,7 @@ class _Packer:
             return
         ranges = self.binding.ranges
         block.fixed = self.pointers([word for start, size, _ in ranges for word in (start, start + size)])
-        memory = [spec for spec in self.binding.specs() if isinstance(spec, (ArrayArgument, StorageArgument))]
+        memory = [spec for spec in self.binding.specs() if isinstance(spec, _MEMORY)]
         written = [written for _, _, written in ranges] + [spec.written for spec in memory]
         block.written = self.pointers([int(flag) for flag in written])
         block.order = self.pointers(list(range(self.interval_count)))
@@ -355,11 +414,24 @@ class _Packer:
         watch = self.binding.watch
         if watch is None:
             return
-        memory = [spec for spec in self.binding.specs() if isinstance(spec, (ArrayArgument, StorageArgument))]
+        memory = [spec for spec in self.binding.specs() if isinstance(spec, _MEMORY)]
         block.watched, block.threads, block.limit = 1, watch.threads, watch.limit
         block.size_low, block.size_high = watch.low, watch.high
         block.size_count = len(memory)
         block.sizes = self.pointers([word for spec in memory for word in (spec.offset, spec.rank)])
+
+    def pack_order(self, block: BlockRecord) -> None:
+        order = self.binding.order
+        if not self.stream_count:
+            return
+        if order is None:
+            raise ValueError("a launch cannot wait for the streams of its arguments' owners")
+        record = OrderRecord(
+            order.stream, order.context, order.event, order.enter, order.record, order.wait, order.failed, order.noted
+        )
+        self.keep.append(record)
+        block.stream_count, block.streams = self.stream_count, self.streams_at
+        block.order_of_streams = ctypes.addressof(record)
 
     def guards(self) -> tuple[list[GuardGroup], list[WordGuard]]:
         groups: dict[int, list[GuardRecord]] = {}
@@ -415,6 +487,10 @@ class _Packer:
             record.interval = self.intervals_at + 16 * self.next_interval
             self.next_interval += 1
 
+    def static_sizes(self, record: ArgumentRecord, sizes: tuple[tuple[int, int], ...]) -> None:
+        record.size_count = len(sizes)
+        record.sizes = self.pointers([word for pair in sizes for word in pair])
+
     def array_argument(self, spec: ArrayArgument, record: ArgumentRecord) -> str:
         dtype = spec.dtype
         if not dtype.isnative or dtype.kind not in "biuf":
@@ -423,8 +499,7 @@ class _Packer:
         words = [dtype_word(other) for other in map(np.dtype, "?bBhHiIlLqQefd") if other == dtype]
         record.word, record.other_word = words[0], words[-1]
         record.flags = _ALIGNED | _CONTIGUOUS * spec.contiguous | _WRITEABLE * spec.written
-        record.size_count = len(spec.sizes)
-        record.sizes = self.pointers([word for pair in spec.sizes for word in pair])
+        self.static_sizes(record, spec.sizes)
         record.type = id(dtype)
         self.keep.append(dtype)
         return "array"
@@ -467,6 +542,24 @@ class _Packer:
         record.flags = spec.written
         return "resident" if spec.on_device else "storage"
 
+    def foreign_argument(self, spec: ForeignArgument, record: ArgumentRecord) -> str:
+        self.memory(record, spec.offset, spec.rank, spec.element_bytes)
+        self.static_sizes(record, spec.sizes)
+        record.type, record.flags = id(spec.type), spec.contiguous
+        if spec.has_stream:
+            record.stream = self.streams_at + 8 * self.stream_count
+            self.stream_count += 1
+        if not spec.read:
+            text = ctypes.create_string_buffer(spec.text.encode())
+            self.keep.append(text)
+            record.read, record.identity = ctypes.addressof(text), id(spec.read_only)
+            return "interface"
+        record.read, record.ask = spec.read, spec.ask
+        record.word, record.other_word = spec.place, spec.elements
+        if spec.inside is not None:
+            record.first_slot, record.second_slot, record.low, record.high = spec.inside
+        return "exchanged"
+
     def identity_argument(self, spec: IdentityArgument, record: ArgumentRecord) -> str:
         record.identity = id(spec.value)
         return "identity"
@@ -483,6 +576,7 @@ _PACKERS: dict[type, Callable[[_Packer, Any, ArgumentRecord], str]] = {
     BooleanArgument: _Packer.boolean_argument,
     ScalarArgument: _Packer.scalar_argument,
     StorageArgument: _Packer.storage_argument,
+    ForeignArgument: _Packer.foreign_argument,
     IdentityArgument: _Packer.identity_argument,
     TupleArgument: _Packer.tuple_argument,
 }

@@ -16,13 +16,26 @@ from quadrants.runtime.launch_records import (
     GuardRecord,
     KernelObject,
     MemberRecord,
+    OrderRecord,
     WordGuard,
 )
 from quadrants.runtime.native_text import Function, Module, Record, Value
 from quadrants.runtime.threads_native import pool
 from quadrants.runtime.threads_services import run_entry
 
-__all__ = ["ARGUMENT_HANDLERS", "LARGEST_STACK_FRAME", "NAMES", "RESULTS", "build"]
+__all__ = [
+    "ARGUMENT_HANDLERS",
+    "LARGEST_STACK_FRAME",
+    "NAMES",
+    "RESULTS",
+    "build",
+    "build_read_integer",
+    "build_span",
+    "handler",
+    "is_type",
+    "note_extent",
+    "type_of",
+]
 
 LARGEST_STACK_FRAME = 64 << 10
 NAMES = {"qd_name_slow": "_slow_call", "qd_name_failed": "_failed", "qd_name_unpack": "_unpack"}
@@ -46,9 +59,9 @@ _LARGEST_EXACT = 1 << 53  # integers up to here are exact as f64
 
 def build(module: Module, facts: Facts) -> None:
     """Write the launcher for an interpreter with these facts."""
-    _build_span(module)
+    build_span(module)
     _build_array(module, facts)
-    _build_read_integer(module, facts)
+    build_read_integer(module, facts)
     _build_float(module, facts)
     _build_integer(module, facts)
     _build_boolean(module)
@@ -64,31 +77,32 @@ def build(module: Module, facts: Facts) -> None:
     _build_overlap(module)
     _build_size_fits(module)
     _build_watched(module)
+    _build_in_order(module)
     _build_attempt(module)
     _build_slow(module, facts)
     _build_launch(module)
 
 
-def _handler(module: Module, name: str) -> tuple[Function, Record, Value, Value]:
+def handler(module: Module, name: str) -> tuple[Function, Record, Value, Value]:
     f = module.function(f"qd_bind_{name}", "i1", "ptr record", "ptr object", "ptr frame")
     record, item, frame = f.parameters
     return f, Record(f, record, ArgumentRecord), item, frame
 
 
-def _type_of(f: Function, item: Value) -> Value:
+def type_of(f: Function, item: Value) -> Value:
     return f.load("ptr", item, KernelObject.type.offset)
 
 
-def _is_type(f: Function, item: Value, name: str) -> Value:
-    return _type_of(f, item).is_equal(f.external(name))
+def is_type(f: Function, item: Value, name: str) -> Value:
+    return type_of(f, item).is_equal(f.external(name))
 
 
 # ---------------------------------------------------------------------------------------------------------- arguments
 
 
 def _build_array(module: Module, facts: Facts) -> None:
-    f, record, item, frame = _handler(module, "array")
-    f.give_if(_type_of(f, item).is_not(f.external("qd_numpy_array")), 0)
+    f, record, item, frame = handler(module, "array")
+    f.give_if(type_of(f, item).is_not(f.external("qd_numpy_array")), 0)
     dtype = f.load("ptr", item, facts.dtype)
     with f.when(dtype.is_not(record.get("type"))):  # an unpickled array has a dtype object of its own
         word = f.load("i64", dtype, facts.dtype_word) & _signed(facts.dtype_mask)
@@ -139,7 +153,7 @@ def _note_interval(f: Function, record: Record, frame: Value, low: Value, high: 
     f.store("i64", f.select(empty, 0, start + high, "i64"), interval, 8)
 
 
-def _build_span(module: Module) -> None:
+def build_span(module: Module) -> None:
     """qd_span(record, frame): note the interval of the descriptor in the frame, whatever its strides."""
     f = module.function("qd_span", "void", "ptr record", "ptr frame", exported=False)
     record, frame = Record(f, f.parameters[0], ArgumentRecord), f.parameters[1]
@@ -158,7 +172,13 @@ def _build_span(module: Module) -> None:
     f.give()
 
 
-def _build_read_integer(module: Module, facts: Facts) -> None:
+def note_extent(f: Function, record: Record, frame: Value) -> None:
+    """Note the interval of the descriptor in the frame, where intervals are asked for."""
+    with f.when(record.get("interval").is_not(0)):
+        f.call("qd_span", "void", record.base, frame)
+
+
+def build_read_integer(module: Module, facts: Facts) -> None:
     """qd_read_integer(object, overflow): value of a Python int; a non-zero `overflow` if 64 signed bits are too few."""
     f = module.function("qd_read_integer", "i64", "ptr object", "ptr overflow", exported=False)
     item, overflow = f.parameters
@@ -173,15 +193,15 @@ def _build_read_integer(module: Module, facts: Facts) -> None:
 
 
 def _build_float(module: Module, facts: Facts) -> None:
-    f, record, item, frame = _handler(module, "float")
+    f, record, item, frame = handler(module, "float")
     value = f.variable("double", 0.0)
     overflow = f.entry_slot("alloca i32")
-    fits = _is_type(f, item, "PyFloat_Type")
+    fits = is_type(f, item, "PyFloat_Type")
     with f.when(fits):
         value.value = f.load("double", item, facts.number)
     with f.when(fits.is_equal(0)):
         f.give_if(record.get("integers_too").is_equal(0), 0)
-        f.give_if(_is_type(f, item, "PyLong_Type").is_equal(0), 0)
+        f.give_if(is_type(f, item, "PyLong_Type").is_equal(0), 0)
         whole = f.call("qd_read_integer", "i64", item, overflow)
         f.give_if(f.load("i32", overflow).is_not(0), 0)
         f.give_if(f.constant("i64", 2 * _LARGEST_EXACT).is_below(whole + _LARGEST_EXACT), 0)
@@ -196,9 +216,9 @@ def _build_float(module: Module, facts: Facts) -> None:
 
 
 def _build_integer(module: Module, facts: Facts) -> None:
-    f, record, item, frame = _handler(module, "integer")
+    f, record, item, frame = handler(module, "integer")
     overflow = f.entry_slot("alloca i32")
-    f.give_if(_is_type(f, item, "PyLong_Type").is_equal(0), 0)
+    f.give_if(is_type(f, item, "PyLong_Type").is_equal(0), 0)
     value = f.call("qd_read_integer", "i64", item, overflow)
     f.give_if(f.load("i32", overflow).is_not(0), 0)
     f.give_if(value < record.get("low"), 0)
@@ -217,7 +237,7 @@ def _store_bytes(f: Function, value: Value, slot: Value, size: Value) -> None:
 
 
 def _build_boolean(module: Module) -> None:
-    f, record, item, frame = _handler(module, "boolean")
+    f, record, item, frame = handler(module, "boolean")
     true = item.is_equal(f.external("_Py_TrueStruct"))
     with f.when(true.is_equal(0)):
         f.give_if(item.is_not(f.external("_Py_FalseStruct")), 0)
@@ -227,8 +247,8 @@ def _build_boolean(module: Module) -> None:
 
 def _build_scalar(module: Module, facts: Facts) -> None:
     """A NumPy scalar of one exact type: its bytes lie at the start of the object."""
-    f, record, item, frame = _handler(module, "scalar")
-    f.give_if(_type_of(f, item).is_not(record.get("type")), 0)
+    f, record, item, frame = handler(module, "scalar")
+    f.give_if(type_of(f, item).is_not(record.get("type")), 0)
     size, slot = record.get("bytes"), f.offset(frame, record.get("offset"))
     for count, kind in ((8, "i64"), (4, "i32"), (2, "i16"), (1, "i8")):
         with f.when(size.is_equal(count)):
@@ -239,21 +259,20 @@ def _build_scalar(module: Module, facts: Facts) -> None:
 def _build_storage(module: Module, facts: Facts, kind: str) -> None:
     """An object of ours: its descriptor is a bytes object in one slot, its interned type in another. That of a `resident` one
     ends with the address of a word that says that it is written."""
-    f, record, item, frame = _handler(module, kind)
+    f, record, item, frame = handler(module, kind)
     words = 1 if kind == "storage" else 2
-    f.give_if(_type_of(f, item).is_not(record.get("type")), 0)
+    f.give_if(type_of(f, item).is_not(record.get("type")), 0)
     f.give_if(f.load("ptr", item, record.get("first_slot")).is_not(record.get("identity")), 0)
     content = f.load("ptr", item, record.get("second_slot"))
     f.give_if(content.is_equal(None), 0)
-    f.give_if(_is_type(f, content, "PyBytes_Type").is_equal(0), 0)
+    f.give_if(is_type(f, content, "PyBytes_Type").is_equal(0), 0)
     rank = record.get("rank")
     f.give_if(f.load("i64", content, facts.bytes_size).is_not(rank * 16 + 8 * words), 0)
     descriptor = f.offset(frame, record.get("offset"))
     source = f.offset(content, facts.bytes_content)
     f.store("ptr", f.load("ptr", source), descriptor)
     _copy_axes(f, rank, f.offset(source, 8), descriptor)
-    with f.when(record.get("interval").is_not(0)):
-        f.call("qd_span", "void", record.base, frame)
+    note_extent(f, record, frame)
     if kind == "resident":
         with f.when(record.get("flags").is_not(0)):
             f.store("i64", 1, f.load("ptr", source, rank * 16 + 8))
@@ -261,14 +280,14 @@ def _build_storage(module: Module, facts: Facts, kind: str) -> None:
 
 
 def _build_identity(module: Module) -> None:
-    f, record, item, _ = _handler(module, "identity")
+    f, record, item, _ = handler(module, "identity")
     f.give(item.is_equal(record.get("identity")))
 
 
 def _build_tuple(module: Module) -> None:
     """A tuple of so many items, which the members look at."""
-    f, record, item, _ = _handler(module, "tuple")
-    f.give_if(_is_type(f, item, "PyTuple_Type").is_equal(0), 0)
+    f, record, item, _ = handler(module, "tuple")
+    f.give_if(is_type(f, item, "PyTuple_Type").is_equal(0), 0)
     f.give(f.call("PyTuple_Size", "i64", item).is_equal(record.get("bytes")))
 
 
@@ -460,15 +479,20 @@ def _let_go(f: Function, item: Value) -> None:
 
 
 def _finish(f: Function, self: Value, block: Record, frame: Value) -> Value:
-    """Run a filled frame and make the result. The binding is kept through it, since Python code may run meanwhile."""
-    owner = block.get("owner")
-    _hold(f, owner)
+    """Run a filled frame, between what owners of arrays do in their streams, and make the result."""
     watched = block.get("watched").is_not(0)
+    ordered = block.get("stream_count").is_not(0)
     outcome = f.variable("i32", 0)
-    with f.when(watched):
-        outcome.value = f.call("qd_watched", "i32", block.base, frame)
-    with f.when(watched.is_equal(0)):
-        outcome.value = run_entry(f, block.get("entry"), frame, block.get("release"))
+    with f.when(ordered):
+        outcome.value = f.call("qd_in_order", "i32", block.base, frame, f.constant("i1", 0))
+    with f.when(outcome.value.is_equal(0)):
+        with f.when(watched):
+            outcome.value = f.call("qd_watched", "i32", block.base, frame)
+        with f.when(watched.is_equal(0)):
+            outcome.value = run_entry(f, block.get("entry"), frame, block.get("release"))
+        with f.when(ordered):
+            behind = f.call("qd_in_order", "i32", block.base, frame, f.constant("i1", 1))
+            outcome.value = f.select(outcome.value.is_equal(0), behind, outcome.value, "i32")
     status = outcome.value
     result = f.variable("ptr", None)
     with f.when(status.is_equal(0)):
@@ -478,8 +502,33 @@ def _finish(f: Function, self: Value, block: Record, frame: Value) -> Value:
         with f.when(code.is_not(None)):
             result.value = _call_method(f, self, "qd_name_failed", code)
             f.call("Py_DecRef", "void", code)
-    _let_go(f, owner)
     return result.value
+
+
+def _build_in_order(module: Module) -> None:
+    """qd_in_order(block, frame, after): the stream of launches waits for those in which owners of arrays work; `after` a launch
+    they wait for it. Gives 0, or what the entry gives after an error that was noted. Streams that are the same need nothing."""
+    f = module.function("qd_in_order", "i32", "ptr block", "ptr frame", "i1 after", exported=False)
+    block_at, frame, after = f.parameters
+    block = Record(f, block_at, BlockRecord)
+    order = Record(f, block.get("order_of_streams"), OrderRecord)
+    ours, streams = f.load("i64", order.get("stream")), f.offset(frame, block.get("streams"))
+    last = f.variable("i64", ours)
+    with f.count(block.get("stream_count")) as index:
+        theirs = f.load("i64", streams, index * 8)
+        with f.when(theirs.is_not(-1) & theirs.is_not(ours) & theirs.is_not(last.value)):
+            last.value = theirs
+            first, then = f.select(after, ours, theirs, "i64"), f.select(after, theirs, ours, "i64")
+            code = f.variable("i32", f.call(order.get("enter"), "i32", order.get("context")))
+            event = order.get("event")
+            with f.when(code.value.is_equal(0)):
+                code.value = f.call(order.get("record"), "i32", event, first)
+            with f.when(code.value.is_equal(0)):
+                code.value = f.call(order.get("wait"), "i32", then, event, f.constant("i32", 0))
+            with f.when(code.value.is_not(0)):
+                f.call(order.get("failed"), "void", code.value)
+                f.give(order.get("noted").converted("trunc", "i32"))
+    f.give(0)
 
 
 def _build_watched(module: Module) -> None:
@@ -540,7 +589,8 @@ def _fill(f: Function, block: Record, objects: Value, frame: Value) -> Value:
 
 
 def _build_attempt(module: Module) -> None:
-    """qd_attempt(self, block, args, count, names): launch with one binding, or say that it does not fit."""
+    """qd_attempt(self, block, args, count, names): launch with one binding, or say that it does not fit. The binding is kept
+    through it, since arguments and kernels may run Python's code."""
     f = module.function(
         "qd_attempt", "ptr", "ptr self", "ptr block", "ptr args", "i64 count", "ptr names", exported=False
     )
@@ -563,6 +613,8 @@ def _build_attempt(module: Module) -> None:
     with f.when(on_heap.is_equal(0)):
         frame.value = f.stack_bytes(block.get("frame_bytes"))
     result = f.variable("ptr", mismatch)
+    owner = block.get("owner")
+    _hold(f, owner)
     with f.when(_fill(f, block, objects.value, frame.value)):
         limit = block.get("limit")
         ask = limit.is_not(0) & (block.get("spent") >= limit)
@@ -572,6 +624,7 @@ def _build_attempt(module: Module) -> None:
             result.value = _finish(f, self, block, frame.value)
     with f.when(on_heap):
         f.call("free", "void", frame.value)
+    _let_go(f, owner)
     f.give(result.value)
 
 
@@ -603,11 +656,13 @@ def _build_slow(module: Module, facts: Facts) -> None:
 
 
 def _build_launch(module: Module) -> None:
-    """qd_launch: the vectorcall entry. Tries the installed bindings in order, then Python."""
+    """qd_launch: the vectorcall entry. Tries the installed bindings in order, then Python: at once where an argument's code has
+    installed others meanwhile."""
     f = module.function("qd_launch", "ptr", "ptr self", "ptr args", "i64 flagged_count", "ptr names")
     self, args, flagged_count, names = f.parameters
     count = flagged_count & ((1 << 63) - 1)
-    block = f.variable("ptr", f.load("ptr", self, KernelObject.block.offset))
+    installed = f.load("ptr", self, KernelObject.block.offset)
+    block = f.variable("ptr", installed)
     with f.loop():
         current = block.value
         f.leave_if(current.is_equal(None))
@@ -615,5 +670,6 @@ def _build_launch(module: Module) -> None:
         result = f.call("qd_attempt", "ptr", self, current, args, count, names)
         f.leave_if(result.converted("ptrtoint", "i64").is_equal(_ASK))
         f.give_if(result.converted("ptrtoint", "i64").is_not(_MISMATCH), result)
+        f.leave_if(f.load("ptr", self, KernelObject.block.offset).is_not(installed))
         block.value = following
     f.give(f.call("qd_slow", "ptr", self, args, count, names))

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import ctypes
 
-__all__ = ["ArgumentRecord", "BlockRecord", "GuardGroup", "GuardRecord", "KernelObject", "MemberRecord", "WordGuard"]
+__all__ = [
+    "ArgumentRecord",
+    "BlockRecord",
+    "GuardGroup",
+    "GuardRecord",
+    "KernelObject",
+    "MemberRecord",
+    "OrderRecord",
+    "TensorRecord",
+    "WordGuard",
+]
 
 _I64, _I32, _PTR = ctypes.c_int64, ctypes.c_int32, ctypes.c_void_p
 
@@ -23,6 +33,9 @@ class BlockRecord(ctypes.Structure):
     With `watched`, the rest counts: launches whose arrays (`sizes`: offset of a descriptor and rank, `size_count` of them)
     have less than `size_low` elements, or `size_high` or more, do not fit; launches run on `threads` threads at most
     (0: all) and, with a `limit`, are counted in `runs` and timed: once `spent` nanoseconds reach it, Python is asked.
+
+    From `streams` on the frame has `stream_count` words, the streams in which owners of arrays work; `order` is an
+    `OrderRecord`.
     """
 
     _fields_ = [
@@ -64,6 +77,9 @@ class BlockRecord(ctypes.Structure):
         ("limit", _I64),
         ("spent", _I64),
         ("runs", _I64),
+        ("stream_count", _I64),
+        ("streams", _I64),
+        ("order_of_streams", _PTR),
     ]
 
 
@@ -88,6 +104,9 @@ class ArgumentRecord(ctypes.Structure):
         ("high", _I64),
         ("first_slot", _I64),
         ("second_slot", _I64),
+        ("read", _PTR),
+        ("ask", _PTR),
+        ("stream", _I64),
     ]
 
 
@@ -114,3 +133,34 @@ class WordGuard(ctypes.Structure):
     """A word of memory that must still hold a pointer."""
 
     _fields_ = [("address", _PTR), ("expected", _PTR)]
+
+
+class TensorRecord(ctypes.Structure):
+    """DLPack's `DLTensor`: an array as other packages describe it; strides count elements."""
+
+    _fields_ = [
+        ("data", _PTR),
+        ("device", _I64),
+        ("rank", _I32),
+        ("type", _I32),
+        ("shape", _PTR),
+        ("strides", _PTR),
+        ("byte_offset", _I64),
+    ]
+
+
+class OrderRecord(ctypes.Structure):
+    """How streams of a device wait for one another. `stream`: where the number of the stream stands that is launched to.
+    Functions of C, which give 0 or a code for `failed`: `enter(context)`; `record(event, stream)` notes what a stream has to do;
+    `wait(stream, event, 0)`: what comes to a stream waits for that. `noted` is what a kernel's entry gives after `failed`."""
+
+    _fields_ = [
+        ("stream", _PTR),
+        ("context", _PTR),
+        ("event", _PTR),
+        ("enter", _PTR),
+        ("record", _PTR),
+        ("wait", _PTR),
+        ("failed", _PTR),
+        ("noted", _I64),
+    ]

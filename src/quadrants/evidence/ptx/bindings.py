@@ -28,6 +28,8 @@ _PROTOTYPES: dict[str, tuple[Any, ...]] = {
     "cuCtxSetCurrent": (_POINTER,),
     "cuLaunchKernel": (_POINTER, *[_NUMBER] * 7, _POINTER, _POINTER, _POINTER),
     "cuGraphLaunch": (_POINTER, _POINTER),
+    "cuEventRecord": (_POINTER, _POINTER),
+    "cuStreamWaitEvent": (_POINTER, _POINTER, _NUMBER),
 }
 """The parameters of the functions that machine code calls."""
 

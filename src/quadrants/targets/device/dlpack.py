@@ -11,7 +11,7 @@ from typing import Any
 from quadrants.ir.types import ScalarType, scalar_types
 from quadrants.records import Record
 
-__all__ = ["CPU", "CUDA", "Taken", "give", "take"]
+__all__ = ["CPU", "CUDA", "Exchange", "Taken", "exchange_of", "give", "place_word", "take", "type_word"]
 
 CPU, CUDA = 1, 2
 """Kinds of devices."""
@@ -114,6 +114,67 @@ def give(
     _given[place] = (made, sizes, steps, keep)
     name = b"dltensor_versioned" if versioned else b"dltensor"
     return _new_capsule(place, name, ctypes.cast(_destroy, ctypes.c_void_p))
+
+
+class Exchange(Record):
+    """What a class's table of functions has for us, as addresses: `read` fills in a DLTensor of an array without owning it, `ask` tells
+    in which stream of a device the package works."""
+
+    read: int
+    ask: int
+
+    def stream(self, device: tuple[int, ...]) -> int:
+        """The stream in which the package works on a device, by the driver's number. The package's own errors."""
+        found = ctypes.c_void_p()
+        _Ask(self.ask)(*device, ctypes.byref(found))
+        return found.value or _DEFAULT_STREAM
+
+
+_Ask = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_int32, ctypes.c_int32, ctypes.c_void_p)
+_DEFAULT_STREAM = 1
+
+
+class _Table(ctypes.Structure):
+    """DLPackExchangeAPI; `before` is a table of an older version."""
+
+    _fields_ = [
+        ("major", ctypes.c_uint32),
+        ("minor", ctypes.c_uint32),
+        ("before", ctypes.c_void_p),
+        ("allocate", ctypes.c_void_p),
+        ("give", ctypes.c_void_p),
+        ("take", ctypes.c_void_p),
+        ("read", ctypes.c_void_p),
+        ("ask", ctypes.c_void_p),
+    ]
+
+
+_TABLE, _TABLE_NAME = "__dlpack_c_exchange_api__", b"dlpack_exchange_api"
+
+
+def exchange_of(kind: type, owner: type) -> Exchange | None:
+    """The functions in the table that the class `owner` itself has, for its arrays and those of a class `kind` derived from it;
+    None where it has none that we know."""
+    capsule = vars(owner).get(_TABLE)
+    if not issubclass(kind, owner) or not _is_valid(capsule, _TABLE_NAME):
+        return None
+    place = _pointer(capsule, _TABLE_NAME)
+    while place and (table := _Table.from_address(place)).major > _VERSION[0]:
+        place = table.before
+    if not place or table.major != _VERSION[0] or not table.read or not table.ask:
+        return None
+    return Exchange(table.read, table.ask)
+
+
+def type_word(scalar: ScalarType) -> int:
+    """A type as a DLTensor has it, in one word: code, bits, lanes."""
+    code, bits = _code(scalar)
+    return code | bits << 8 | 1 << 16
+
+
+def place_word(device: tuple[int, int]) -> int:
+    """A device as a DLTensor has it, in one word."""
+    return device[0] | device[1] << 32
 
 
 class _Hold:

@@ -18,7 +18,7 @@ from quadrants import knobs
 from quadrants.errors import QuadrantsRuntimeTypeError
 from quadrants.ir.types import ScalarType, parse_type, scalar_of_numpy
 from quadrants.targets import table
-from quadrants.targets.device.dlpack import CPU, CUDA, Taken, dense, take
+from quadrants.targets.device.dlpack import CPU, CUDA, Taken, dense, exchange_of, take
 
 __all__ = ["DeviceView", "driver_stream", "is_foreign", "sharing_device", "view_of"]
 
@@ -29,10 +29,11 @@ _DEFAULT_STREAM = 1
 class DeviceView(np.ndarray):
     """An array whose memory is a device's: shape, strides and address are what NumPy has of it, its elements are out of reach.
 
-    scalar: what its elements are (bf16 is none of NumPy's types); `keep` holds the memory; `stream`: where its owner works,
-    None where nobody knows."""
+    scalar: what its elements are (bf16 is none of NumPy's types); `source` is the array as its owner has it; `keep` holds the memory;
+    `stream`: where its owner works, None where nobody knows."""
 
     scalar: ScalarType
+    source: Any
     keep: Any
     stream: int | None
     address: int
@@ -64,32 +65,38 @@ def view_of(value: Any, error: Callable[[str], Exception] = QuadrantsRuntimeType
     target cannot reach."""
     kind = type(value)
     if hasattr(kind, "data_ptr"):
-        return _made(_of_torch(value), _stream_of_torch(value), error, f"a torch tensor on {value.device}")
+        shown = f"a torch tensor on {value.device}"
+        _fitting(_place_of_torch(value), error, shown)
+        if value.is_neg():
+            raise error(f"{shown} of which torch has only noted that it is negated: pass .resolve_neg()")
+        return _made(value, _of_torch(value), _stream_of_torch(value), error, shown)
     if hasattr(value, "__cuda_array_interface__"):
         described = value.__cuda_array_interface__
-        return _made(
-            _of_interface(described, value), described.get("stream"), error, f"an array of {kind.__name__} on a GPU"
-        )
+        shown = f"an array of {kind.__name__} on a GPU"
+        return _made(value, _of_interface(described, value), described.get("stream"), error, shown)
     place = tuple(map(int, value.__dlpack_device__()))
     if place[0] == CPU:
         return np.from_dlpack(value)
     shown = f"an array of {kind.__name__} on a device of DLPack's kind {place[0]}"
     device = _fitting(place, error, shown)
     ours = device.driver.stream or _DEFAULT_STREAM
-    return _made(take(value.__dlpack__(stream=ours)), None, error, shown)
+    exchange = exchange_of(kind, kind)
+    stream = None if exchange is None else exchange.stream(place)
+    return _made(value, take(value.__dlpack__(stream=ours)), stream, error, shown)
 
 
 def _of_torch(tensor: Any) -> Taken:
-    if tensor.requires_grad:
-        tensor = tensor.detach()
     try:
         scalar: Any = parse_type(_TORCH.get(str(tensor.dtype).removeprefix("torch."), "none"))
     except ValueError:
         scalar = None
     size = tensor.element_size()
     strides = tuple(stride * size for stride in tensor.stride())
-    place = (CUDA if tensor.device.type == "cuda" else 0, tensor.device.index or 0)
-    return Taken(tensor.data_ptr(), scalar, tuple(tensor.shape), strides, place, False, tensor)
+    return Taken(tensor.data_ptr(), scalar, tuple(tensor.shape), strides, _place_of_torch(tensor), False, tensor)
+
+
+def _place_of_torch(tensor: Any) -> tuple[int, int]:
+    return CUDA if tensor.device.type == "cuda" else 0, tensor.device.index or 0
 
 
 _TORCH = {
@@ -109,7 +116,7 @@ _TORCH = {
 }
 
 
-def _stream_of_torch(tensor: Any) -> int | None:
+def _stream_of_torch(tensor: Any) -> int:
     torch: Any = sys.modules["torch"]
     return int(torch.cuda.current_stream(tensor.device).cuda_stream) or _DEFAULT_STREAM
 
@@ -134,7 +141,7 @@ def _fitting(place: tuple[int, ...], error: Callable[[str], Exception], shown: s
     return device
 
 
-def _made(taken: Taken, stream: int | None, error: Callable[[str], Exception], shown: str) -> DeviceView:
+def _made(source: Any, taken: Taken, stream: int | None, error: Callable[[str], Exception], shown: str) -> DeviceView:
     device = _fitting(taken.device, error, shown)
     if taken.scalar is None:
         raise error(f"{shown} has elements of a type that kernels do not have")
@@ -144,7 +151,8 @@ def _made(taken: Taken, stream: int | None, error: Callable[[str], Exception], s
     above = 0 if 0 in taken.shape else sum(step for step in reach if step > 0) + held.itemsize
     memory: Any = (ctypes.c_char * max(below + above, 1)).from_address(taken.address - below)
     made = np.ndarray.__new__(DeviceView, taken.shape, held, memory, below, taken.strides)
-    made.scalar, made.keep, made.stream, made.address = taken.scalar, taken.keep, stream, taken.address
+    made.scalar, made.address = taken.scalar, taken.address
+    made.source, made.keep, made.stream = source, taken.keep, stream
     made.flags.writeable = not taken.is_read_only
     if stream is not None:
         device.driver.order(driver_stream(stream), device.driver.stream)

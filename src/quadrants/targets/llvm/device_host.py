@@ -17,7 +17,7 @@ from quadrants.targets.llvm.device_graphs import GraphDriver, GraphLaunches
 from quadrants.targets.llvm.elf import undefined_symbols
 from quadrants.targets.llvm.emit_host import Shapes, emit_host, is_graph
 
-__all__ = ["NativeLaunch", "Plan", "Services", "compiled"]
+__all__ = ["NativeLaunch", "Plan", "Services", "StreamOrder", "compiled"]
 
 
 class Addressed(Protocol):
@@ -29,12 +29,26 @@ class Addressed(Protocol):
 
 class NativeLaunch(Record):
     """How machine code launches a kernel: LLVM text that defines `qd_launch` (emit_host.py), the same for kernels that are graphs,
-    with `qd_graph_end` (device_graphs.py), and the addresses of what they call beside `void qd_device_failed(i32 code)`, after which it gives back `NOTED`."""
+    with `qd_graph_end` (device_graphs.py), and the addresses of what they call beside `void qd_device_failed(i32 code)`, after which it gives back `NOTED`.
+    `order` tells how it has streams wait."""
 
     text: str
     graph_text: str
     symbols: dict[str, int]
     graphs: GraphDriver
+    order: Callable[[], StreamOrder]
+
+
+class StreamOrder(Record):
+    """How machine code has streams wait for one another: where the number of the stream stands that is launched to, the context,
+    an event, and the addresses of functions that take a context, record an event, and wait for one."""
+
+    stream: int
+    context: int
+    event: int
+    enter: int
+    record: int
+    wait: int
 
 
 class Plan:

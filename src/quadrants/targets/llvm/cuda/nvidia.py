@@ -19,7 +19,7 @@ from quadrants.targets.llvm.cuda.graphs import GraphCalls
 from quadrants.targets.llvm.cuda.streams import StreamCalls
 from quadrants.targets.llvm.device_driver import DriverMemory, DriverModule
 from quadrants.targets.llvm.device_graphs import graph_text
-from quadrants.targets.llvm.device_host import NativeLaunch
+from quadrants.targets.llvm.device_host import NativeLaunch, StreamOrder
 from quadrants.targets.llvm.emit_host import STREAM
 
 __all__ = ["NvidiaDriver", "missing", "open_driver", "unfit"]
@@ -96,7 +96,7 @@ entry:
     + _IN_CONTEXT.replace("CALL", "@cuGraphLaunch(ptr %graph, ptr %stream)")
     + "}\n"
 )
-_CALLED = ("cuCtxSetCurrent", "cuLaunchKernel", "cuGraphLaunch")
+_CALLED = ("cuCtxSetCurrent", "cuLaunchKernel", "cuGraphLaunch", "cuEventRecord", "cuStreamWaitEvent")
 
 
 def _addresses(bindings: Any) -> dict[str, int]:
@@ -133,6 +133,7 @@ class NvidiaDriver(StreamCalls, GraphCalls):
         self.multiprocessors = attribute("MULTIPROCESSOR_COUNT")
         self._words = (ctypes.c_uint64 * 2)(int(self._context), 0)
         self._native: NativeLaunch | None = None
+        self._order: StreamOrder | None = None
         self.is_lost = False
         self.device = device_of(self, self.sm)
 
@@ -141,8 +142,17 @@ class NvidiaDriver(StreamCalls, GraphCalls):
         if self._native is None:
             at = ctypes.addressof(self._words)
             words = {"qd_driver_context": at, STREAM: at + 8}
-            self._native = NativeLaunch(_LAUNCH, graph_text(_LAUNCH_GRAPH), {**words, **_addresses(self._cuda)}, self)
+            symbols = {**words, **_addresses(self._cuda)}
+            self._native = NativeLaunch(_LAUNCH, graph_text(_LAUNCH_GRAPH), symbols, self, self._stream_order)
         return self._native
+
+    def _stream_order(self) -> StreamOrder:
+        """One event serves all: whoever waits for it waits for what it was recorded behind last."""
+        if self._order is None:
+            at, addresses = ctypes.addressof(self._words), _addresses(self._cuda)
+            calls = (addresses[name] for name in ("cuCtxSetCurrent", "cuEventRecord", "cuStreamWaitEvent"))
+            self._order = StreamOrder(at + 8, int(self._context), self.make_event(), *calls)
+        return self._order
 
     def _here(self) -> None:
         self._call(self._cuda.cuCtxSetCurrent, self._context)

@@ -1,0 +1,51 @@
+"""Arrays of other packages as the launcher takes them: in place, by what their classes offer to machine code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from quadrants.frontend.arguments import Argument, as_numpy
+from quadrants.ir.types import ArrayType
+from quadrants.program import Program
+from quadrants.runtime import launch
+from quadrants.targets.device.dlpack import CPU, exchange_of, place_word, type_word
+from quadrants.targets.device.torch_tensors import exchange_of_torch, keys_word
+from quadrants.targets.device.views import DeviceView
+
+__all__ = ["foreign_argument"]
+
+
+def foreign_argument(
+    program: Program, argument: Argument, position: int, written: bool, asked: set[int]
+) -> launch.ForeignArgument | None:
+    """What a launch needs of an array that lies where the kernel runs; None where its class has nothing for machine code,
+    or memory has to be copied. `asked`: the functions that tell streams which another argument's launch calls already."""
+    array = as_numpy(argument.value)
+    device: Any = None if program.device is None else program.device.code.device
+    if isinstance(array, DeviceView) is (device is None):
+        return None
+    source: Any = array.source if isinstance(array, DeviceView) else argument.value
+    kind, is_torch = type(source), hasattr(type(source), "data_ptr")
+    exchange = exchange_of_torch(kind) if is_torch else exchange_of(kind, kind)
+    made = _described(program, array, kind, position, written)
+    if exchange is None:
+        is_described = device is not None and not is_torch and hasattr(kind, "__cuda_array_interface__")
+        return made(text=array.dtype.str, read_only=not array.flags.writeable) if is_described else None
+    inside = keys_word(source) if is_torch else None
+    if not array.flags.writeable or (is_torch and inside is None):
+        return None
+    place = (CPU, 0) if device is None else device.dlpack_device
+    ask = 0 if device is None or exchange.ask in asked else exchange.ask
+    asked.add(exchange.ask)
+    elements = type_word(argument.type.scalar)
+    return made(read=exchange.read, ask=ask, elements=elements, place=place_word(place), inside=inside)
+
+
+def _described(program: Program, array: Any, kind: type, position: int, written: bool) -> Any:
+    """What both ways have in common, to be called with the rest."""
+    offset, type_ = program.frame.parameters[position], program.frame.parameter_types[position]
+    assert type(type_) is ArrayType
+    first = type_.rank - len(type_.trailing)
+    sizes = tuple((first + axis, size) for axis, size in enumerate(type_.trailing))
+    common = (offset, kind, type_.rank, array.itemsize, type_.layout == "C", written, sizes)
+    return lambda **more: launch.ForeignArgument(*common, **more)
