@@ -66,6 +66,7 @@ _OPERANDS = {
     rules.ballot: "u1",
     rules.team_combine: "a number",
     rules.team_multiply: "16 or 10 numbers",
+    rules.team_multiply_shared: "two arrays, a stage, a unit, numbers",
     rules.for_: "lows, highs, initial values",
     rules.while_: "initial values",
     rules.if_: "u1",

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["COUNTS", "LEFT", "RIGHT", "SUMS", "THREADS", "depth_of", "multiplied"]
+__all__ = ["COUNTS", "LEFT", "RIGHT", "SUMS", "THREADS", "depth_of", "multiplied", "shortened"]
 
 THREADS = 32
 ROWS, COLUMNS = 16, 8
@@ -56,14 +56,14 @@ def multiplied(held: Sequence[Sequence[Any]], depth: int) -> np.ndarray[Any, Any
         for (a, b), number in zip(SUMS, numbers[first + second :]):
             sums[g + a, 2 * q + b] = number
     if depth == 8:
-        left, right = _shortened(left), _shortened(right)
+        left, right = shortened(left), shortened(right)
     with np.errstate(all="ignore"):
         found = (left @ right + sums).astype(np.float32)
     rows = [[found[t // 4 + a, 2 * (t % 4) + b] for a, b in SUMS] for t in range(THREADS)]
     return np.array(rows, np.float32)
 
 
-def _shortened(matrix: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def shortened(matrix: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """f32 with 10 bits of fraction."""
     bits: Any = np.float32(matrix)
     return (bits.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32).astype(np.float64)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from quadrants.ir import evaluate as ev
 from quadrants.ir.fragments import THREADS, depth_of, multiplied
 from quadrants.ir.nodes import Op, Value, walk
 from quadrants.ir.races import BlockRaces
+from quadrants.ir.shared_fragments import TEAM, multiplied_in_teams, products_of
 from quadrants.ir.threads import MEETINGS, block_size, is_of_block, neutral, threads_loop_of, uses_threads
 from quadrants.ir.types import scalar_of
 from quadrants.recursion import deep_recursion
@@ -62,7 +63,7 @@ class _Member:
 
 class _Team:
     """The threads of one block. `order`: meetings and what is around them, numbered as in the program;
-    `multiplied`: what has been brought to a `team_multiply`, and by team what that gives."""
+    `multiplied`: what has been brought to a product of a team, and by team what that gives."""
 
     def __init__(self, order: dict[Op, int], races: BlockRaces | None) -> None:
         self.order = order
@@ -373,26 +374,48 @@ def _combining(program: Any, op: Op, whose: Callable[[list[int], int], int | Non
 def _team_multiply(program: Any, op: Op) -> Callable[[Environment], None]:
     depth = depth_of(scalar_of(op.operands[0].type).bits)
 
+    return _multiplying(op, THREADS, lambda held, env: multiplied(held, depth), op.operands)
+
+
+def _team_multiply_shared(program: Any, op: Op) -> Callable[[Environment], None]:
+    left, right, *place = op.operands[:4]
+    factors = products_of([operand.type for operand in op.operands], op.attributes)
+
+    def product(held: list[Any], env: Environment) -> Any:
+        places = {(int(stage), int(unit)) for stage, unit, *_ in held}
+        if len(places) > 1:
+            raise _told(op, f"threads of a team multiply at different places: {sorted(places)}")
+        return multiplied_in_teams(env[left], env[right], places.pop(), factors, [values[2:] for values in held])
+
+    return _multiplying(op, TEAM, product, (*place, *op.operands[4:]))
+
+
+def _multiplying(
+    op: Op, threads: int, product: Callable[[list[Any], Environment], Any], operands: Sequence[Value]
+) -> Callable[[Environment], None]:
+    """What a thread gets of what all of its team have brought, by number; computed by the first who asks."""
+
     def run(env: Environment) -> None:
         member = _current.member
-        brought = member.meet(op, [env[value] for value in op.operands])
-        team, place = divmod(member.position, THREADS)
+        brought = member.meet(op, [env[value] for value in operands])
+        team, place = divmod(member.position, threads)
         if member.team.multiplied[0] is not brought:
             member.team.multiplied = (brought, {})
         done = member.team.multiplied[1]
         if team not in done:
-            done[team] = _multiplied(op, [values for _, values in _team(op, brought)], depth)
+            held = [values for _, values in _team(op, brought)]
+            if len(held) < threads:
+                raise _told(op, f"{len(held)} threads hold small matrices, not {threads}")
+            done[team] = product(held, env)
         env.update(zip(op.results, done[team][place]))
 
     return run
 
 
-def _multiplied(op: Op, held: list[Any], depth: int) -> Any:
-    if len(held) < THREADS:
-        error = QuadrantsAssertionError(f"{len(held)} threads hold small matrices, not {THREADS}")
-        error.location = op.location
-        raise error
-    return multiplied(held, depth)
+def _told(op: Op, text: str) -> QuadrantsAssertionError:
+    error = QuadrantsAssertionError(text)
+    error.location = op.location
+    return error
 
 
 def _prefixes(brought: dict[int, Any], first: int, size: int, combine: Callable[[Any, Any], Any]) -> dict[int, Any]:
@@ -418,4 +441,5 @@ THREAD_STEPS: dict[str, Callable[[Any, Op], Callable[[Environment], None]]] = {
     "team_reduce": _team_reduce,
     "team_scan": _team_scan,
     "team_multiply": _team_multiply,
+    "team_multiply_shared": _team_multiply_shared,
 }

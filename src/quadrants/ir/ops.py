@@ -690,6 +690,14 @@ _row(
     "team",
     cost=32,
 )
+_row(
+    "team_multiply_shared",
+    rules.team_multiply_shared,
+    -1,
+    "sums that 128 threads hold, and a product of matrices in shared memory, added to them (`ir/shared_fragments.py`)",
+    "team",
+    cost=64,
+)
 
 # Control.
 _row(

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from quadrants.ir.fragments import COUNTS, SUMS, THREADS, depth_of
+from quadrants.ir.shared_fragments import products_of
 from quadrants.ir.types import (
     ArrayType,
     LaneType,
@@ -370,8 +371,8 @@ def thread_index(operands: Types, attributes: Attributes) -> Types:
 
 
 def fence(operands: Types, attributes: Attributes) -> Types:
-    if attributes["scope"] not in ("subgroup", "block", "grid"):
-        raise TypeError(f"a fence for a {attributes['scope']}")
+    if attributes["scope"] not in ("subgroup", "block", "grid", "products"):
+        raise TypeError(f"a fence for {attributes['scope']}")
     return ()
 
 
@@ -418,6 +419,14 @@ def team_multiply(operands: Types, attributes: Attributes) -> Types:
     if operands != (factor,) * count + (f32,) * len(SUMS):
         raise TypeError(f"{count} numbers of {factor} and {len(SUMS)} of f32 are expected")
     return (f32,) * len(SUMS)
+
+
+def team_multiply_shared(operands: Types, attributes: Attributes) -> Types:
+    _, right = products_of(operands, attributes)
+    count = right.width // 2
+    if operands[2:] != (i64, i64) + (f32,) * count:
+        raise TypeError(f"a stage and a unit of i64 and {count} numbers of f32 are expected")
+    return (f32,) * count
 
 
 # Functions of C.

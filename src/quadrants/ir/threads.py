@@ -50,7 +50,9 @@ __all__ = [
 
 DEFAULT_BLOCK = 128
 MOST_THREADS = 1024
-MEETINGS = frozenset({"barrier", "shuffle", "ballot", "team_reduce", "team_scan", "team_multiply"})
+MEETINGS = frozenset(
+    {"barrier", "shuffle", "ballot", "team_reduce", "team_scan", "team_multiply", "team_multiply_shared"}
+)
 """What no thread gets beyond before the others have come to it."""
 TEAM_OPS = MEETINGS | {"shared", "thread_index", "fence"}
 ORDERING = MEETINGS | {"fence"}
