@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ import quadrants as qd
 from quadrants import knobs
 from quadrants.targets import table
 from quadrants.targets.webgpu.device import CHOICE, WebDevice, open_device
+from quadrants.targets.webgpu.tasks import Tasks
 
 REACH = 1 << 20
 SMALL = {"max-storage-buffer-binding-size": REACH, "max-storage-buffers-per-shader-stage": 8}
@@ -38,3 +40,19 @@ def opened() -> Iterator[Opened]:
 @pytest.fixture
 def small(opened: Opened) -> WebDevice:
     return opened(SMALL)
+
+
+@pytest.fixture
+def texts(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The shaders that kernels are made of."""
+    opened({})
+    found: list[str] = []
+    prepare = WebDevice.prepare
+
+    def noted(self: WebDevice, *arguments: Any) -> Tasks:
+        tasks = prepare(self, *arguments)
+        found.extend(tasks.texts)
+        return tasks
+
+    monkeypatch.setattr(WebDevice, "prepare", noted)
+    return found

@@ -9,30 +9,11 @@ import pytest
 
 import quadrants as qd
 from quadrants.errors import QuadrantsUnsupportedError
-from quadrants.targets.webgpu.device import CHOICES, WebDevice
-from quadrants.targets.webgpu.tasks import Tasks
-
-from .conftest import Opened
+from quadrants.targets.webgpu.device import CHOICES
 
 subgroup: Any = qd.simt.subgroup
 
 pytestmark = [pytest.mark.slow]
-
-
-@pytest.fixture
-def texts(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The shaders that kernels are made of."""
-    opened({})
-    found: list[str] = []
-    prepare = WebDevice.prepare
-
-    def noted(self: WebDevice, *arguments: Any) -> Tasks:
-        tasks = prepare(self, *arguments)
-        found.extend(tasks.texts)
-        return tasks
-
-    monkeypatch.setattr(WebDevice, "prepare", noted)
-    return found
 
 
 @pytest.mark.parametrize("count", [1, 63, 64, 65, 1000, 70_000 * 4])

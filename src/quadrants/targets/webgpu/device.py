@@ -118,13 +118,13 @@ class WebDevice:
         if used:
             words = np.frombuffer(queue.read_buffer(self.status, 4 * status.PRINTS, 4 * used), np.uint32).tolist()
             text = "".join(status.printed(words, self.prints))
-        if head[status.FAILED] or used:
+        if head[status.FAILURE] or used:
             queue.write_buffer(self.status, 0, bytes(4 * (status.PRINTS + used)))
         if text:
             sys.stdout.write(text)
         if wanted > used:
             raise QuadrantsUnsupportedError("a kernel has printed more than its device keeps: print less in a launch")
-        if head[status.FAILED]:
+        if head[status.FAILURE]:
             message = self.messages[head[status.FORM] | head[status.FORM + 1] << 32]
             raise failed(message, status.record_words(head[status.FORM_VALUES :], message.types))
 

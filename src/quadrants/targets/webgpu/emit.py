@@ -18,10 +18,11 @@ from quadrants.targets.webgpu.emit_blocks import grid_loop
 from quadrants.targets.webgpu.emit_control import flat_loop, write_region
 from quadrants.targets.webgpu.helpers import texts_of
 from quadrants.targets.webgpu.probe import Driver
-from quadrants.targets.webgpu.scalars import from_memory, register, zero
+from quadrants.targets.webgpu.scalars import from_memory, register
+from quadrants.targets.webgpu.status import FAILURE, FORM
 from quadrants.targets.webgpu.views import Views
 from quadrants.targets.webgpu.windows import ONE, Range
-from quadrants.targets.webgpu.writer import ArrayNames, Place, Shader, Writer, expanded_parameters, scalar
+from quadrants.targets.webgpu.writer import FAILED, ONCE, ArrayNames, Place, Shader, Writer, expanded_parameters, scalar
 
 __all__ = ["WORKGROUP", "EmittedTask", "emit_task", "workgroup_of"]
 
@@ -46,12 +47,12 @@ class EmittedTask(Record):
 class _EntryWriter(Writer):
     """The shader's entry: parameters come from the frame, behind one word of zeros."""
 
-    def leave(self, values: list[str], failed: bool = False) -> None:
+    def leave(self, values: list[str]) -> None:
         self.line("return;")
 
 
 class _FunctionWriter(Writer):
-    """A function: arrays as their numbers, slots as pointers; results in a structure with the mark of a failed check."""
+    """A function: arrays as their numbers, slots as pointers; results in a structure."""
 
     def __init__(self, shader: Shader, function: Function, symbol: str) -> None:
         super().__init__(shader, function)
@@ -61,23 +62,11 @@ class _FunctionWriter(Writer):
     def struct(self) -> str:
         return f"Results_{self.symbol}"
 
-    @property
-    def has_struct(self) -> bool:
-        return bool(self.function.result_types) or self.fails()
-
-    def leave(self, values: list[str], failed: bool = False) -> None:
-        if not self.has_struct:
-            self.line("return;")
-            return
-        fields = values if not failed else [zero(scalar_of(type_)) for type_ in self.function.result_types]
-        if self.fails():
-            fields = [*fields, "true" if failed else "false"]
-        self.line(f"return {self.struct}({', '.join(fields)});")
+    def leave(self, values: list[str]) -> None:
+        self.line(f"return {self.struct}({', '.join(values)});" if values else "return;")
 
     def struct_text(self) -> str:
         fields = [f"r{k}: {register(scalar_of(type_))}" for k, type_ in enumerate(self.function.result_types)]
-        if self.fails():
-            fields.append("failed: bool")
         return f"struct {self.struct} {{ {', '.join(fields)} }}"
 
 
@@ -97,17 +86,22 @@ def emit_task(
         for name, ranges in left:
             symbol = shader.symbol(name, ranges)
             texts[symbol] = _function(shader, module.functions[name], symbol, ranges)
+    main = _main if not shader.notes else _noting_main
+    main_lines = main(shader, workgroup_of(task), entry)
     head = ["@group(0) @binding(0) var<storage, read_write> params: array<u32>;", *views.declarations()]
     head += [f"var<workgroup> {name}: {held};" for name, held in shader.workgroup.items()]
     head += ["var<private> nothing_u32: u32;", "var<private> nothing_u64: u64;"]
     head += [f"var<private> table_{k}{text}" for k, text in enumerate(shader.tables)]
-    lines = [*head, *texts_of(shader.helpers), *[line for text in texts.values() for line in text], entry, ""]
+    if shader.notes:
+        head += [f"var<private> {FAILED}: bool;", *[f"var<private> note_{k}: u32;" for k in range(shader.notes)]]
+    lines = [*head, *texts_of(shader.helpers), *[line for text in texts.values() for line in text], *main_lines, ""]
     return EmittedTask(
         "\n".join(lines), tuple(views.used()), frame, shader.shared_bytes, shader.messages, shader.prints
     )
 
 
-def _entry(shader: Shader, task: Task, frame: Frame, windows: Sequence[Range] | None) -> str:
+def _entry(shader: Shader, task: Task, frame: Frame, windows: Sequence[Range] | None) -> list[str]:
+    """The lines of the entry's body."""
     ranges = iter(windows or ())
     writer = _EntryWriter(shader, task.function)
     for value, offset in zip(task.function.parameters, frame.parameters):
@@ -128,18 +122,40 @@ def _entry(shader: Shader, task: Task, frame: Frame, windows: Sequence[Range] | 
     else:
         grid_loop(writer, task.loop)
         numbers = ["  let thread: i64 = i64(place);"]
-    return "\n".join(
-        [
-            f"@compute @workgroup_size({threads}) fn main(@builtin(local_invocation_index) place: u32,"
-            " @builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {",
-            "  nothing_u32 = params[0];",
-            "  nothing_u64 = u64(params[0]);",
-            *numbers,
-            *writer.front,
-            *writer.lines,
-            "}",
-        ]
-    )
+    return ["  nothing_u32 = params[0];", "  nothing_u64 = u64(params[0]);", *numbers, *writer.front, *writer.lines]
+
+
+def _main(shader: Shader, threads: int, lines: list[str]) -> list[str]:
+    return [
+        f"@compute @workgroup_size({threads}) fn main(@builtin(local_invocation_index) place: u32,"
+        " @builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {",
+        *lines,
+        "}",
+    ]
+
+
+def _noting_main(shader: Shader, threads: int, lines: list[str]) -> list[str]:
+    """The entry of a task with checks. What failed is kept by each invocation and told at its end, once for all checks: an atomic
+    operation takes drivers as long to compile as a hundred others."""
+    status = shader.views.status()
+    told = [f"      atomicStore(&{status}[{FORM + k}], {shader.note(k)});" for k in range(shader.notes)]
+    return [
+        "fn task(place: u32, group: vec3<u32>, groups: vec3<u32>) {",
+        *lines,
+        "}",
+        *_main(
+            shader,
+            threads,
+            [
+                "  task(place, group, groups);",
+                f"  if ({FAILED}) {{",
+                f"    if (atomicExchange(&{status}[{FAILURE}], 1u) == 0u) {{",
+                *told,
+                "    }",
+                "  }",
+            ],
+        ),
+    ]
 
 
 def workgroup_of(task: Task) -> int:
@@ -197,9 +213,13 @@ def _function(shader: Shader, function: Function, symbol: str, where: tuple[Plac
             parameters += [f"{name}: {'i64' if name in shape else held}" for name in names]
             writer.arrays[value] = ArrayNames(names[0], tuple(shape), tuple(names[1 + type_.rank :]), windows=place)
     write_region(writer, function.body)
-    result = f" -> {writer.struct}" if writer.has_struct else ""
+    if function.name in shader.may_fail:  # see ONCE
+        end = writer.lines.pop()
+        writer.lines = ["  loop {", *writer.lines, f"  if ({ONCE}) {{", end, "  }", "  }"]
+        writer.leave_failed()
+    result = f" -> {writer.struct}" if function.result_types else ""
     head = f"fn {symbol}({', '.join(parameters)}){result} {{"
-    structs = [writer.struct_text()] if writer.has_struct else []
+    structs = [writer.struct_text()] if function.result_types else []
     return [*structs, head, *writer.front, *writer.lines, "}"]
 
 

@@ -16,12 +16,11 @@ from quadrants.passes.fold import number_of
 from quadrants.passes.structure import loop_jumps, with_inner
 from quadrants.targets.webgpu.emit_control import write_region
 from quadrants.targets.webgpu.scalars import register
-from quadrants.targets.webgpu.writer import Loop, Stretches, Writer, scalar
+from quadrants.targets.webgpu.writer import FAILED, ONCE, Loop, Stretches, Writer, scalar
 
 __all__ = ["grid_loop"]
 
 _ALIVE = "alive"
-_FAILED = "failed"
 
 
 def grid_loop(writer: Writer, grid: Op) -> None:
@@ -40,10 +39,13 @@ def grid_loop(writer: Writer, grid: Op) -> None:
     for op in grid.regions[0].ops[:-1]:
         if op is not threads:
             write_region(writer, _only(op))
-        elif meet:
+            continue
+        writer.settle()
+        if meet:
             _threads(writer, threads)
         else:
             _apart(writer, threads)
+    writer.settle()
     if meet:
         writer.line("workgroupBarrier();")  # the next block has the same memory
     writer.loops.pop()
@@ -75,9 +77,8 @@ def _threads(writer: Writer, loop: Op) -> None:
     region = loop.regions[0]
     fails = writer.may_fail(walk(region))
     is_full = number_of(loop.operands[1]) == loop.attributes["threads"] and not loop_jumps(region) and not fails
-    writer.line(f"var {_ALIVE}: bool = thread < {writer.name(loop.operands[1])};")
-    if fails:
-        writer.line(f"var {_FAILED}: bool = false;")
+    has_thread = f"thread < {writer.name(loop.operands[1])}"
+    writer.line(f"var {_ALIVE}: bool = {f'!{FAILED} && {has_thread}' if fails else has_thread};")
     writer.names[region.arguments[0]] = "thread"
     writer.loops.append(Loop((), "", ends=True))
     writer.targets.append(())
@@ -163,7 +164,7 @@ class _Threads(Stretches):
         if (
             self._fails and op.kind != "if"
         ):  # 0 ends a loop: nobody waits in it for what a failed thread would have done
-            writer.line(f"if ({_FAILED}) {{ {kept} = {nothing}; }}")
+            writer.line(f"if ({FAILED}) {{ {kept} = {nothing}; }}")
             writer.line("workgroupBarrier();")
         return writer.let(held, f"({kept} != 0u)" if held == "bool" else kept)
 
@@ -219,8 +220,9 @@ class _Threads(Stretches):
             for value in op.results:
                 if value in escaping:
                     writer.line(f"{escaping[value]} = {writer.name(value)};")
+        writer.settle()
         if ends:
-            writer.line("break;")
+            writer.line(f"if ({ONCE}) {{ break; }}")
         writer.depth -= 1
         writer.line("}")
         writer.names.update(escaping)
@@ -233,13 +235,8 @@ class _Threads(Stretches):
 
     def fail(self) -> None:
         """Law: checks stand within stretches, whose code is a loop of its own where one may fail."""
-        assert self.in_stretch
-        self._writer.line(f"{_FAILED} = true;")
-        self.end()
-
-    def leave_failed(self, op: Op) -> None:
-        if self.in_stretch and self._writer.may_fail(with_inner(op)):
-            self._writer.line(f"if ({_FAILED}) {{ break; }}")
+        self._writer.line(f"{_ALIVE} = false;")
+        self._writer.line("break;")
 
 
 def _is_free(value: Value) -> bool:

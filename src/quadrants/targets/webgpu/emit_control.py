@@ -6,28 +6,32 @@ from collections.abc import Callable
 
 from quadrants.errors import QuadrantsUnsupportedError
 from quadrants.ir.nodes import Block, Op, Value
-from quadrants.ir.ops import TERMINATORS
+from quadrants.ir.ops import OPS, TERMINATORS
 from quadrants.ir.types import ArrayType
+from quadrants.passes.memory import ARRAY_POSITION
 from quadrants.passes.places import shown
+from quadrants.passes.structure import with_inner
 from quadrants.passes.task_size import constant_of
 from quadrants.targets.artifact import Message, PrintFormat, content_id
 from quadrants.targets.expansion import expanded
 from quadrants.targets.webgpu import emit_arithmetic, emit_memory, emit_teams
 from quadrants.targets.webgpu.scalars import register, to_memory
-from quadrants.targets.webgpu.status import FAILED, FORM, FORM_VALUES, PRINT_CURSOR, PRINT_WORDS, PRINTS
-from quadrants.targets.webgpu.writer import Loop, Place, Writer, scalar
+from quadrants.targets.webgpu.status import PRINT_CURSOR, PRINT_WORDS, PRINTS
+from quadrants.targets.webgpu.writer import FAILED, Loop, Place, Writer, scalar
 
 __all__ = ["flat_loop", "write_region"]
 
 Handler = Callable[[Writer, Op], None]
 
 
-def write_region(writer: Writer, block: Block) -> None:
-    """Writes a region; its values go to the variables that its end is for."""
+def write_region(writer: Writer, block: Block, is_branch: bool = False) -> None:
+    """Writes a region; its values go to the variables that its end is for. `is_branch`: it is a condition's."""
     if writer.stretches is not None and writer.stretches.covers(block):
         writer.stretches.write(block)
         return
     for op in block.ops:
+        if writer.unsettled and _is_settled(op, is_branch):
+            writer.settle()
         handler = _HANDLERS.get(op.kind)
         if op.kind in TERMINATORS:
             _terminate(writer, op)
@@ -37,6 +41,17 @@ def write_region(writer: Writer, block: Block) -> None:
             handler(writer, op)
         elif op.kind not in ("constant", "dim"):
             _expand(writer, op)
+
+
+def _is_settled(op: Op, is_branch: bool) -> bool:
+    """Whether an invocation with a failed check must not come there: others would see what it does, or it might not end. What
+    is loaded from a wrong place is some number, and harms nobody."""
+    if op.kind in TERMINATORS:
+        return op.kind != "return" and not (is_branch and op.kind == "yield")
+    if op.regions or op.kind in ("call", "print"):
+        return True
+    effects = OPS[op.kind].effects in ("writes", "atomic") and op.kind in ARRAY_POSITION
+    return effects and not op.operands[ARRAY_POSITION[op.kind]].type.is_slot
 
 
 def _fence(writer: Writer, op: Op) -> None:
@@ -88,7 +103,7 @@ def _terminate(writer: Writer, op: Op) -> None:
 def _region(writer: Writer, block: Block, targets: tuple[str, ...]) -> None:
     writer.depth += 1
     writer.targets.append(targets)
-    write_region(writer, block)
+    write_region(writer, block, is_branch=True)
     writer.targets.pop()
     writer.depth -= 1
 
@@ -100,7 +115,9 @@ def _if(writer: Writer, op: Op) -> None:
     _region(writer, op.regions[0], results)
     if len(op.regions) > 1:
         writer.line("} else {")
+        unsettled, writer.unsettled = writer.unsettled, False
         _region(writer, op.regions[1], results)
+        writer.unsettled = writer.unsettled or unsettled
     writer.line("}")
     writer.names.update(zip(op.results, results))
 
@@ -126,15 +143,18 @@ def _for(writer: Writer, op: Op) -> None:
     for k in range(rank):
         writer.depth -= 1
         writer.line("}")
-        if flag and k + 1 < rank:
-            writer.line(f"if ({flag}) {{ break; }}")
-        _leave_failed(writer, op)
+        if k + 1 < rank:
+            if flag:
+                writer.line(f"if ({flag}) {{ break; }}")
+            if _leaves_failed(writer, op):
+                writer.line(f"if ({FAILED}) {{ break; }}")
+    writer.unsettled = _leaves_failed(writer, op)
     writer.names.update(zip(op.results, carried))
 
 
-def _leave_failed(writer: Writer, loop: Op) -> None:
-    if writer.stretches is not None:
-        writer.stretches.leave_failed(loop)
+def _leaves_failed(writer: Writer, loop: Op) -> bool:
+    """Whether an invocation leaves a loop, and no more, where a check in it has failed."""
+    return writer.stretches is not None and writer.stretches.in_stretch and writer.may_fail(with_inner(loop))
 
 
 def _bound(writer: Writer, op: Op, high: Value) -> str:
@@ -207,7 +227,7 @@ def _while(writer: Writer, op: Op) -> None:
     writer.loops.pop()
     writer.depth -= 1
     writer.line("}")
-    _leave_failed(writer, op)
+    writer.unsettled = _leaves_failed(writer, op)
     writer.names.update(zip(op.results, carried))
 
 
@@ -233,15 +253,13 @@ def _call(writer: Writer, op: Op) -> None:
         writer.line(f"{text};")
         return
     returned = writer.fresh("r")
-    writer.line(f"let {returned} = {text};")
-    if may_fail:
-        writer.line(f"if ({returned}.failed) {{")
-        writer.depth += 1
-        writer.fail()
-        writer.depth -= 1
-        writer.line("}")
+    writer.line(f"let {returned} = {text};" if op.results else f"{text};")
+    writer.unsettled = may_fail
     for k, result in enumerate(op.results):
         writer.names[result] = f"{returned}.r{k}"
+
+
+_NOTHING = "0u"
 
 
 def _words(writer: Writer, op: Op, first: int) -> list[str]:
@@ -254,7 +272,7 @@ def _words(writer: Writer, op: Op, first: int) -> list[str]:
         if type_.bits == 64:
             words += [f"u32({bits} & 0xfffffffflu)", f"u32({bits} >> 32u)"]
         else:
-            words += [bits, "0u"]
+            words += [bits, _NOTHING]
     return words
 
 
@@ -263,20 +281,22 @@ def _halves(number: int) -> list[str]:
 
 
 def _check(writer: Writer, op: Op) -> None:
+    """Notes what has failed, if nothing has before. The invocation goes on up to what it must not do (`settle`): drivers have nests as
+    deep as there are places that a function is left at, and few checks stand alone.
+    """
     types = tuple(value.type.name for value in op.operands[1:])
     message = Message(op.attribute("message", ""), op.attribute("error", "assert"), op.location, types)
     number = content_id("check", message.text, message.error, message.location, message.types)
     writer.shader.messages[number] = message
-    status = writer.shader.views.status()
-    writer.line(f"if (!{writer.name(op.operands[0])}) {{")
+    condition = writer.name(op.operands[0])
+    writer.line(f"if (!({condition} || {FAILED})) {{" if writer.unsettled else f"if (!{condition}) {{")
     writer.depth += 1
-    writer.line(f"if (atomicExchange(&{status}[{FAILED}], 1u) == 0u) {{")
-    for k, word in enumerate(_halves(number)):
-        writer.line(f"  atomicStore(&{status}[{FORM + k}], {word});")
-    for k, word in enumerate(_words(writer, op, 1)):
-        writer.line(f"  atomicStore(&{status}[{FORM_VALUES + k}], {word});")
-    writer.line("}")
-    writer.fail()
+    writer.line(f"{FAILED} = true;")
+    for k, word in enumerate([*_halves(number), *_words(writer, op, 1)]):
+        note = writer.shader.note(k)
+        if word != _NOTHING:
+            writer.line(f"{note} = {word};")
+    writer.unsettled = True
     writer.depth -= 1
     writer.line("}")
 

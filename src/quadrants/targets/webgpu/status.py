@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 from quadrants.targets.artifact import PrintFormat
 
-__all__ = ["FAILED", "FORM", "FORM_VALUES", "PRINTS", "PRINT_CURSOR", "PRINT_WORDS", "SIZE", "printed", "record_words"]
+__all__ = ["FAILURE", "FORM", "FORM_VALUES", "PRINTS", "PRINT_CURSOR", "PRINT_WORDS", "SIZE", "printed", "record_words"]
 
-FAILED = 0
+FAILURE = 0
 FORM = 2
 FORM_VALUES = 4
-_MOST_VALUES = 30
+_MOST_VALUES = 32
 PRINT_CURSOR = FORM_VALUES + 2 * _MOST_VALUES
 PRINTS = PRINT_CURSOR + 2
 PRINT_WORDS = 1 << 20

@@ -12,11 +12,30 @@ from quadrants.ir.types import ArrayType, ScalarType, scalar_of
 from quadrants.records import Record
 from quadrants.targets.artifact import Message, PrintFormat
 from quadrants.targets.webgpu.probe import Driver
-from quadrants.targets.webgpu.scalars import bits_of, literal, register
+from quadrants.targets.webgpu.scalars import bits_of, literal, register, zero
 from quadrants.targets.webgpu.views import Views
 from quadrants.targets.webgpu.windows import ONE, Range
 
-__all__ = ["ArrayNames", "Loop", "Place", "Shader", "Stretches", "Writer", "expanded_parameters", "scalar"]
+__all__ = [
+    "FAILED",
+    "ONCE",
+    "ArrayNames",
+    "Loop",
+    "Place",
+    "Shader",
+    "Stretches",
+    "Writer",
+    "expanded_parameters",
+    "scalar",
+]
+
+
+FAILED = "failed"
+"""The private variable that says whether a check of the invocation has failed."""
+
+ONCE = "nothing_u32 == 0u"
+"""A condition that holds, as drivers cannot know. Code that is left at many places stands in a loop that ends with it: of a loop that
+surely runs once, or of a function, drivers make a nest as deep as there are such places, and Mesa's ends the process at 80."""
 
 
 def scalar(value: Value) -> ScalarType:
@@ -69,17 +88,17 @@ class Stretches(Protocol):
         ...
 
     def fail(self) -> None:
-        """The thread ends, from within any loops of a stretch."""
+        """The thread ends; within a stretch, its code leaves the loop around."""
         ...
 
-    def leave_failed(self, op: Op) -> None:
-        """Behind a loop within a stretch: a thread that has failed in it leaves the one around, too."""
-        ...
+    in_stretch: bool
+    """Whether what is written stands between two meetings."""
 
 
 class Shader:
     """One shader module: what its functions ask for. `keeps_loops`: drivers are not to unroll loops. `symbols`: the name of each function that was asked for, with the places of
-    its arrays: there is one copy for each set of them. `updated`: shared memory that threads update."""
+    its arrays: there is one copy for each set of them. `updated`: shared memory that threads update. `may_fail`: functions that checks may
+    end; `notes`: how many words a failed check notes, at most."""
 
     def __init__(self, driver: Driver, views: Views) -> None:
         self.driver = driver
@@ -92,6 +111,7 @@ class Shader:
         self.symbols: dict[tuple[str, tuple[Place, ...]], str] = {}
         self.updated: set[Value] = set()
         self.may_fail: set[str] = set()
+        self.notes = 0
         self.messages: dict[int, Message] = {}
         self.prints: dict[int, PrintFormat] = {}
 
@@ -119,6 +139,11 @@ class Shader:
         self.workgroup[f"agreed_{held}"] = held
         return f"agreed_{held}"
 
+    def note(self, number: int) -> str:
+        """The private variable for a word that an invocation notes of its failed check."""
+        self.notes = max(self.notes, number + 1)
+        return f"note_{number}"
+
     def table(self, type_: ScalarType, entries: tuple[float, ...]) -> str:
         """The name of a constant table: the entries' bits, since not every float can be written down."""
         held, suffix = ("u64", "lu") if type_.bits == 64 else ("u32", "u")
@@ -132,7 +157,7 @@ class Shader:
 
 
 class Writer(ABC):
-    """Writes one function."""
+    """Writes one function. `unsettled`: a check of the invocation may have failed on the way to where the next line stands."""
 
     def __init__(self, shader: Shader, function: Function) -> None:
         self.shader = shader
@@ -144,6 +169,7 @@ class Writer(ABC):
         self.arrays: dict[Value, ArrayNames] = {}
         self.loops: list[Loop] = []
         self.stretches: Stretches | None = None
+        self.unsettled = False
         self.targets: list[tuple[str, ...]] = []
         self._count = 0
 
@@ -215,18 +241,26 @@ class Writer(ABC):
         return name if self.stretches is None else self.stretches.agreed(op, value, name)
 
     @abstractmethod
-    def leave(self, values: list[str], failed: bool = False) -> None:
+    def leave(self, values: list[str]) -> None:
         """Returns from the function."""
 
-    def fail(self) -> None:
-        """Behind a failed check: the invocation has no more effects."""
+    def settle(self) -> None:
+        """An invocation with a failed check does nothing of what follows."""
+        if not self.unsettled:
+            return
+        self.unsettled = False
+        self.line(f"if ({FAILED}) {{")
+        self.depth += 1
         if self.stretches is None:
-            self.leave([], failed=True)
+            self.leave_failed()
         else:
             self.stretches.fail()
+        self.depth -= 1
+        self.line("}")
 
-    def fails(self) -> bool:
-        return self.function.name in self.shader.may_fail
+    def leave_failed(self) -> None:
+        """Returns from the function behind a failed check."""
+        self.leave([zero(scalar_of(type_)) for type_ in self.function.result_types])
 
     def may_fail(self, ops: Iterable[Op]) -> bool:
         """Whether a check in operations, or in what they call, may fail."""
