@@ -386,6 +386,57 @@ def test_pairs_are_sorted_in_a_subgroup(executor: TargetExecutor) -> None:
         assert votes[first] == sum(1 << k for k in range(9) if keys[first + k] > 0)
 
 
+def test_the_first_member_is_the_first_that_is_there() -> None:
+    @qd.kernel
+    def firsts(x, out):
+        qd.loop_config(block_dim=64)
+        for i in range(len(x)):
+            out[0, i] = subgroup.elect()
+            out[1, i] = subgroup.broadcast_first(x[i])
+            if i % 32 >= 3 + i // 32:
+                out[2, i] = subgroup.elect()
+                out[3, i] = subgroup.broadcast_first(x[i])
+                out[4, i] = subgroup.all_equal(x[i])
+                out[5, i] = subgroup.all_equal(x[i] // 100)
+
+    x = np.arange(90, dtype=np.int32)
+    out = np.full((6, 90), -1, np.int32)
+    firsts(x, out)
+    member, team = x % 32, x // 32
+    first = 3 + team
+    there = member >= first
+    wanted = [member == first, team * 32 + first, np.zeros(90), np.ones(90)]
+    assert (out[0] == (member == 0)).all() and (out[1] == team * 32).all()
+    for row, values in zip(out[2:], wanted):
+        assert (row == np.where(there, values, -1)).all()
+
+
+@pytest.mark.parametrize("size", [8, 16, 64])
+def test_who_is_there(executor: TargetExecutor, size: int) -> None:
+    start(executor, subgroup_size=size)
+
+    @qd.kernel
+    def masks(x, out):
+        qd.loop_config(block_dim=96)
+        for i in range(len(x)):
+            out[0, i] = subgroup.ballot(True)
+            if x[i] > 0:
+                out[1, i] = warp.active_mask()
+                out[2, i] = subgroup.elect()
+
+    x = np.random.default_rng(size).integers(0, 2, 250).astype(np.int32)
+    out = np.zeros((3, 250), np.uint64)
+    masks(x, out)
+    for start_of_block in range(0, 250, 96):
+        for first in range(start_of_block, min(start_of_block + 96, 250), size):
+            team = x[first : min(first + size, start_of_block + 96)]
+            bits = sum(1 << k for k in np.nonzero(team)[0].tolist())
+            for k, there in enumerate(team.tolist()):
+                assert out[0, first + k] == (1 << len(team)) - 1
+                assert out[1, first + k] == bits * there
+                assert out[2, first + k] == (there and bits & -bits == 1 << k)
+
+
 def test_votes() -> None:
     @qd.kernel
     def votes(x, out):

@@ -14,7 +14,7 @@ from quadrants.frontend.intrinsic_table import INTRINSICS, Handler, intrinsic, i
 from quadrants.frontend.values import Array, Binding, Run, Sequence, Static
 from quadrants.ir.nodes import Value
 from quadrants.ir.threads import COMBINERS
-from quadrants.ir.types import ScalarType, i32, matrix_type, scalar_of, u1, u32, u64
+from quadrants.ir.types import ScalarType, i32, i64, matrix_type, scalar_of, u1, u32, u64
 
 if TYPE_CHECKING:
     from quadrants.frontend.walker import Walker
@@ -162,8 +162,14 @@ intrinsic("simt.subgroup.shuffle_xor")(_shuffle(_moved("bit_xor"), "mask"))
 @intrinsic("simt.subgroup.broadcast_first")
 def _broadcast_first(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
     (value,) = arguments.take(walker, node, ("value",))
-    width = _width(walker, None, node)
-    return Run(_shuffled(walker, _settled(walker, value, node), walker.builder.index(0), width))
+    settled = _settled(walker, value, node)
+    return Run(_shuffled(walker, settled, _first_there(walker), _width(walker, None, node)))
+
+
+def _first_there(walker: Walker) -> Value:
+    """The number of the first member that is there: under a condition it need not be 0."""
+    builder = walker.builder
+    return builder.cast(builder.emit("ctz", _votes(walker, builder.constant(True, u1))), i64)
 
 
 @intrinsic("simt.subgroup.invocation_id")
@@ -193,8 +199,8 @@ def _part_size(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
 @intrinsic("simt.subgroup.elect")
 def _elect(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
     arguments.take(walker, node, ())
-    builder = walker.builder
-    return Run(builder.emit("eq", _member(walker, _width(walker, None, node)), builder.index(0)))
+    member = _member(walker, _width(walker, None, node))
+    return Run(walker.builder.emit("eq", member, _first_there(walker)))
 
 
 # Votes.
@@ -233,7 +239,7 @@ def _all_equal(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
     value = _settled(walker, binding, node)
     if type(value.type) is not ScalarType:
         raise walker.error(node, "all_equal takes a number", found=str(value.type), kind=QuadrantsTypeError)
-    first = _shuffled(walker, value, walker.builder.index(0), _width(walker, None, node))
+    first = _shuffled(walker, value, _first_there(walker), _width(walker, None, node))
     return _none(walker, walker.builder.emit("ne", value, first), "eq")
 
 

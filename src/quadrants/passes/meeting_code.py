@@ -12,6 +12,7 @@ from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Block, Op, Value
 from quadrants.ir.threads import neutral
 from quadrants.ir.types import ScalarType, i64, matrix_type, scalar_of, u1, u64
+from quadrants.passes.fold import number_of
 from quadrants.records import Record
 
 __all__ = ["MEET", "Members", "Team"]
@@ -278,7 +279,11 @@ def _shuffle(team: Team, builder: Builder, op: Op, members: Members) -> Value:
 
 def _ballot(team: Team, builder: Builder, op: Op, members: Members) -> Value:
     (vote,), width = op.operands, op.attributes["width"]
-    if team.subgroup == 1:
+    if number_of(vote) is True and (width > team.subgroup or members.mask is None or members.count is not None):
+        return _first_ones(team, builder, width)
+    if number_of(vote) is True:
+        bits = team.mask(builder, members)
+    elif team.subgroup == 1:
         bits = builder.select(vote, builder.constant(1, u64), builder.constant(0, u64))
     else:
         bits = team.ballot(builder, vote, members)
@@ -302,6 +307,14 @@ def _ballot(team: Team, builder: Builder, op: Op, members: Members) -> Value:
         found = builder.bit_or(found, builder.select(builder.le(place, last), part, builder.constant(0, u64)))
     builder.op("barrier")
     return found
+
+
+def _first_ones(team: Team, builder: Builder, width: int) -> Value:
+    """The bits of a team's members, where the threads that the block lacks are all that are not there."""
+    first = builder.bit_and(team.thread, builder.index(-width))
+    count = builder.min(builder.sub(team.width, first), builder.index(width))
+    one = builder.constant(1, u64)
+    return builder.sub(builder.shl(one, builder.cast(count, u64)), one)
 
 
 MEET: dict[str, Callable[[Team, Builder, Op, Members], Value]] = {

@@ -13,6 +13,7 @@ from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Block, Op, Value
 from quadrants.ir.threads import neutral
 from quadrants.ir.types import Type, i64, scalar_of, u1, u64
+from quadrants.passes.fold import number_of
 
 if TYPE_CHECKING:
     from quadrants.passes.thread_stretches import Scratch, Stretches
@@ -59,6 +60,9 @@ def _shuffle(block: Stretches, op: Op) -> None:
 
 
 def _ballot(block: Stretches, op: Op) -> None:
+    if number_of(op.operands[0]) is True and block.mask is None:
+        _first_ones(block, op)
+        return
     scratch, mask = _brought(block, op), block.mask
 
     def votes(builder: Builder, low: Value, high: Value) -> Value:
@@ -72,6 +76,16 @@ def _ballot(block: Stretches, op: Op) -> None:
         return fold(builder, low, high, builder.constant(0, u64), vote)
 
     _given(block, op, votes)
+
+
+def _first_ones(block: Stretches, op: Op) -> None:
+    """Who is there, where all threads of the block are: each knows without a meeting."""
+    width, stretch = op.attributes["width"], block.open(op.location)
+    builder = Builder(stretch.block, op.location)
+    first = builder.sub(stretch.thread, builder.mod(stretch.thread, builder.index(width)))
+    count = builder.min(builder.sub(block.width, first), builder.index(width))
+    one = builder.constant(1, u64)
+    block.define(op.results[0], builder.sub(builder.shl(one, builder.cast(count, u64)), one), stretch)
 
 
 def _reduce(block: Stretches, op: Op) -> None:

@@ -42,7 +42,7 @@ def broadcast(value: Any, index: Any) -> Any:
 
 @declared("subgroup")
 def broadcast_first(value: Any) -> Any:
-    """The value of the first member."""
+    """The value of the first member that is there."""
 
 
 @declared("subgroup")
@@ -69,7 +69,7 @@ def _part_size(log2_size: int) -> Any:
 
 @declared("subgroup")
 def elect() -> Any:
-    """Whether this is the first member."""
+    """Whether this is the first member that is there: so of those who ask together, one is."""
 
 
 @declared("subgroup")
@@ -99,7 +99,7 @@ def all_true(predicate: Any) -> Any:
 
 @declared("subgroup")
 def all_equal(value: Any) -> Any:
-    """Whether the value is the same in all members."""
+    """Whether the value is the same in all members that are there."""
 
 
 @declared("subgroup")
