@@ -82,6 +82,10 @@ class Options(MutableRecord):
     autotune: bool = _option(
         True, "Try variants of long-running kernels, which give the same bits, on real launches, and keep the fastest."
     )
+    graph_loops: bool = _option(
+        True,
+        "GPUs repeat the loops of kernels with graph=True by themselves, where their drivers can; else the host looks.",
+    )
     libraries: str = _option(
         "off",
         "Large products of matrices by a BLAS, which rounds in its own way: 'off', 'auto' (one that is found, where it "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import threading
 from collections.abc import Iterator
 
 import numpy as np
@@ -133,16 +135,34 @@ def test_errors_leave_a_kernel_that_works(driver: PlayedDriver, monkeypatch: pyt
     assert x.to_numpy().tolist() == a.tolist() and y.to_numpy().tolist() == b.tolist()
 
 
-def test_a_loop_over_a_flag_is_launched_task_by_task(driver: PlayedDriver) -> None:
-    @qd.kernel(graph=True)
-    def settle(x, flag):
-        while qd.graph.do_while(flag):
-            for i in range(x.shape[0]):
-                x[i] += 1
-            for i in range(1):
-                flag[None] -= 1
+def test_threads_launch_a_kernel_with_arguments_of_their_own(driver: PlayedDriver) -> None:
+    """Python lets another thread go on while the graph is changed for one."""
+    step = qd.kernel(three_steps, graph=True)
+    worlds = [(numbers(5 + k), numbers(9), np.zeros(5 + k, np.int32), np.zeros(9, np.int32)) for k in range(3)]
+    for x, y, a, b in worlds:
+        step(x, y, 1)
+        expected(a, b, 1)
+    problems: list[BaseException] = []
 
-    x, flag = numbers(3), qd.ndarray(qd.i32, ())
-    flag.fill(4)
-    settle(x, flag)
-    assert x[0] == 4 and "cuGraphLaunch" not in driver.bindings.calls
+    def run(x, y, k: int) -> None:
+        try:
+            for value in range(12):
+                step(x, y, value * k)
+        except BaseException as error:  # told in the main thread
+            problems.append(error)
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=run, args=(x, y, k)) for k, (x, y, _, _) in enumerate(worlds)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(before)
+    assert not problems
+    for k, (x, y, a, b) in enumerate(worlds):
+        for value in range(12):
+            expected(a, b, value * k)
+        assert x.to_numpy().tolist() == a.tolist() and y.to_numpy().tolist() == b.tolist()

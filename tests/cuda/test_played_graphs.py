@@ -116,13 +116,13 @@ def test_a_loop_runs_while_its_flag_says_so(player: Player) -> None:
     calls = player.calls
     graph, word, flag = player.got(calls.cuGraphCreate(0)), player.word(0), player.word(0)
     condition = player.condition(graph)
-    before = player.add(graph, DECIDE, decide_frame(condition, flag, 0))
+    before = player.add(graph, DECIDE, decide_frame(condition, flag, 4, 0))
     code, told = player.loop(graph, condition, before)
     assert code == OK
     (body,) = told.conditional.phGraph_out
     step = player.digit(body, word, 7)
     ended = player.digit(body, flag, -1, step, factor=1)
-    player.add(body, DECIDE, decide_frame(condition, flag, 0), ended)
+    player.add(body, DECIDE, decide_frame(condition, flag, 4, 0), ended)
     ready = player.got(calls.cuGraphInstantiate(graph, 0))
     calls.cuGraphLaunch(ready, 0)
     assert player.read(word) == 0 and calls.rounds == 0, "the flag is looked at in front of the first round"
@@ -143,7 +143,7 @@ def test_no_round_is_made_after_a_failure(player: Player) -> None:
     calls = player.calls
     graph, word, flag, failure = player.got(calls.cuGraphCreate(0)), player.word(0), player.word(1), player.word(1)
     condition = player.condition(graph)
-    before = player.add(graph, DECIDE, decide_frame(condition, flag, failure))
+    before = player.add(graph, DECIDE, decide_frame(condition, flag, 4, failure))
     _, told = player.loop(graph, condition, before)
     player.digit(told.conditional.phGraph_out[0], word, 1)
     calls.cuGraphLaunch(player.got(calls.cuGraphInstantiate(graph, 0)), 0)
@@ -158,7 +158,7 @@ def test_a_condition_is_one_loops(player: Player) -> None:
     assert player.loop(other, condition)[0] == INVALID
     assert player.loop(graph, condition)[0] == OK and player.loop(graph, condition)[0] == INVALID
     flag = player.word(1)
-    player.add(other, DECIDE, decide_frame(condition, flag, 0))
+    player.add(other, DECIDE, decide_frame(condition, flag, 4, 0))
     ready = player.got(calls.cuGraphInstantiate(other, 0))
     calls.cuGraphLaunch(ready, 0)
     assert calls.cuCtxSynchronize()[0] == Result.CUDA_ERROR_ILLEGAL_ADDRESS, "the condition is another graph's"

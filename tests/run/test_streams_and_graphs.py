@@ -112,6 +112,24 @@ def test_loops_of_a_graph_within_one_another(here: TargetExecutor) -> None:
     assert x.to_numpy().tolist() == [6] * 4
 
 
+def test_what_a_condition_has_read_is_read_in_the_body(here: TargetExecutor) -> None:
+    def drain(x, left):
+        while left[0] != 0:
+            for i in range(1):
+                x[left[0]] = left[0] * 10
+                left[0] -= 1
+            for i in range(x.shape[0]):
+                x[i] += 1
+
+    expected = [3, 11, 22, 33]
+    for kernel in (qd.kernel(drain), qd.kernel(drain, graph=True)):
+        x, left = qd.ndarray(qd.i32, 4), qd.ndarray(qd.i32, 1)
+        x.fill(0)
+        left.fill(3)
+        kernel(x, left)
+        assert x.to_numpy().tolist() == expected and left[0] == 0
+
+
 def test_a_graph_gives_no_value_and_takes_no_stream() -> None:
     @qd.kernel(graph=True)
     def give(x):

@@ -1,6 +1,6 @@
 """`qd.graph`: kernels whose launches are known as a whole (`@qd.kernel(graph=True)`): loops over all of them, and parts that may run
-side by side. In this version what may run side by side runs in order, and a loop's flag is looked at by the host: what they compute
-is the same. On CUDA the launches of a kernel without such loops are one call of the driver's.
+side by side. On CUDA such a kernel's launches are one call of the driver's, and its loops the GPU's own. In this version what may run
+side by side runs in order: what it computes is the same.
 """
 
 from __future__ import annotations

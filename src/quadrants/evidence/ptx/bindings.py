@@ -47,7 +47,7 @@ class CUdevice_attribute(IntEnum):
 
 
 class Bindings(GraphFunctions):
-    """One GPU of compute capability `sm`. `calls`: the names of the functions that were called; `texts`: the modules that were
+    """One GPU of compute capability `sm`, whose driver is of a `version` of CUDA's. `calls`: the names of the functions that were called; `texts`: the modules that were
     loaded; `launched`: the blocks, and the threads of each, of all launches that have run. Launches run when something waits for them (queues.py). A fault in a kernel shows at the next function that waits,
     and at all that follow, as on a GPU."""
 
@@ -62,6 +62,7 @@ class Bindings(GraphFunctions):
         self.machine = Machine()
         self._sm = sm
         self.left = memory
+        self.version = 13000
         self._pieces: dict[int, Piece] = {}
         self._fault = _OK
         self._fault_text = ""
@@ -90,6 +91,9 @@ class Bindings(GraphFunctions):
 
     def cuInit(self, flags: int) -> tuple[Result]:
         return (_OK if flags == 0 else Result.CUDA_ERROR_INVALID_VALUE,)
+
+    def cuDriverGetVersion(self) -> tuple[Result, int]:
+        return _OK, self.version
 
     def cuDeviceGet(self, ordinal: int) -> tuple[Result, int]:
         return _OK, ordinal

@@ -4,8 +4,13 @@ The host's part of the kernel runs as ever, but its launches are compared with t
 machine code launches the graph; where sizes or arguments differ, those nodes are told; where other kernels are launched, or
 more or fewer, the graph is made anew.
 
-`qd_graph` { i64 launches so far in this run; i64 nodes; i64 whether a launch differs; ptr graph; ptr nodes }, a node is
-{ ptr kernel; i32 blocks; i32 threads; i64 bytes; ptr frame }.
+Loops that the device repeats (host_loops.py) stand among the launches as their bodies between two marks, whose "kernels" are the
+addresses of `qd_graph_loop` and `qd_graph_loop_end`; the first one's frame is { i64 address of the flag; i64 bytes of it }.
+
+`qd_graph` { i64 launches so far in this run; i64 nodes; i64 whether a launch differs; ptr graph; ptr nodes; i64 whether a run
+is under way }, a node is { ptr kernel; i32 blocks; i32 threads; i64 bytes; ptr frame }.
+`i32 qd_graph_wait(ptr qd_graph)`
+    Waits until no other thread's run is under way; then this one's is.
 `i32 qd_graph_note(ptr qd_graph, i64 number, ptr kernel, i32 blocks, i32 threads, ptr frame, i64 bytes)`
     A launch that differs from the graph's.
 `i32 qd_graph_finish(ptr qd_graph)`
@@ -16,18 +21,39 @@ from __future__ import annotations
 
 import ctypes
 import sys
+import time
 from collections.abc import Sequence
 from typing import Any, Protocol
 
 from quadrants.records import MutableRecord
 
-__all__ = ["GRAPH", "GraphDriver", "GraphLaunches", "Node", "graph_text"]
+__all__ = [
+    "GRAPH",
+    "LOOP",
+    "LOOP_END",
+    "LOOP_MARKS",
+    "GraphDriver",
+    "GraphLaunches",
+    "Node",
+    "graph_symbols",
+    "graph_text",
+]
 
 GRAPH = "qd_graph"
+LOOP_MARKS = ("qd_graph_loop", "qd_graph_loop_end")
+_marks = (ctypes.c_uint64 * 2)()
+LOOP, LOOP_END = ctypes.addressof(_marks), ctypes.addressof(_marks) + 8
+"""What stands for a launch's kernel where a loop begins and ends."""
+
+
+def graph_symbols(graph: GraphLaunches) -> dict[str, int]:
+    """The addresses of what machine code reads and writes of a kernel's graph."""
+    return {GRAPH: graph.address, LOOP_MARKS[0]: LOOP, LOOP_MARKS[1]: LOOP_END}
 
 
 class Node(MutableRecord):
-    """A launch: the driver's kernel, blocks, threads of each, the frame; `handle`: the driver's node."""
+    """A launch: the driver's kernel, blocks, threads of each, the frame; or a mark; `handle`: the driver's node, or what it has
+    of a loop."""
 
     kernel: int
     blocks: int
@@ -37,13 +63,17 @@ class Node(MutableRecord):
 
 
 class GraphDriver(Protocol):
-    """What a driver does for graphs."""
+    """What a driver does for graphs. `failure`: the address of the word that is not 0 once a check has failed, 0 where none can."""
 
-    def make_graph(self, nodes: Sequence[Node]) -> Any:
+    def has_loops(self) -> bool:
+        """Whether the device repeats loops of graphs by itself."""
+        ...
+
+    def make_graph(self, nodes: Sequence[Node], failure: int) -> Any:
         """A graph that can be launched, of launches one after the other; notes the nodes' handles."""
         ...
 
-    def change_node(self, graph: Any, node: Node) -> None:
+    def change_node(self, graph: Any, node: Node, failure: int) -> None:
         """From the next launch on the node has other sizes and another frame."""
         ...
 
@@ -69,11 +99,18 @@ class _State(ctypes.Structure):
         ("differs", ctypes.c_int64),
         ("graph", ctypes.c_void_p),
         ("nodes", ctypes.c_void_p),
+        ("busy", ctypes.c_int64),
     ]
 
 
+_PAUSE = 2e-5
+"""Seconds until a thread asks again whether another one's run is over: such a run waits for nothing."""
+
+
 class GraphLaunches:
-    """The graph of one kernel."""
+    """The graph of one kernel. `failure`: as GraphDriver has it.
+
+    Runs of several threads follow one another: Python lets another thread go on while it makes the graph for one."""
 
     _is_ending = staticmethod(sys.is_finalizing)
 
@@ -84,10 +121,17 @@ class GraphLaunches:
         self._records: Any = None
         self._changed: set[int] = set()
         self._graph: Any = None
+        self.failure = 0
 
     @property
     def address(self) -> int:
         return ctypes.addressof(self._state)
+
+    def wait(self) -> None:
+        """Until no run is under way; then one is."""
+        while self._state.busy:
+            time.sleep(_PAUSE)
+        self._state.busy = 1
 
     def note(self, number: int, kernel: int, blocks: int, threads: int, frame: bytes) -> None:
         """A launch that differs from the node of that number, or for which there is none."""
@@ -109,10 +153,10 @@ class GraphLaunches:
             self._drop()
             del self._nodes[count:]
         if self._graph is None and self._nodes:
-            self._graph = self._driver.make_graph(self._nodes)
+            self._graph = self._driver.make_graph(self._nodes, self.failure)
         elif self._graph is not None:
             for number in sorted(self._changed):
-                self._driver.change_node(self._graph, self._nodes[number])
+                self._driver.change_node(self._graph, self._nodes[number], self.failure)
         self._changed.clear()
         self._list()
         self._state.graph = int(self._graph) if self._graph is not None else None
@@ -140,13 +184,15 @@ class GraphLaunches:
 
 
 def graph_text(launch: str) -> str:
-    """`qd_launch` and `i32 qd_graph_end()`, which launches what a run has launched; `launch`: LLVM text that defines
+    """`i32 qd_graph_begin()`, which begins a run, `qd_launch`, `i32 qd_graph_end()`, which launches what the run has launched, and
+    `void qd_graph_leave()`, which ends it; `launch`: LLVM text that defines
     `i32 qd_graph_launch(ptr graph)` of the driver."""
     return f"{launch}{_TEXT}"
 
 
 _TEXT = """
-@qd_graph = external global [5 x i64]
+@qd_graph = external global [6 x i64]
+declare i32 @qd_graph_wait(ptr)
 declare i32 @memcmp(ptr, ptr, i64)
 declare i32 @qd_graph_note(ptr, i64, ptr, i32, i32, ptr, i64)
 declare i32 @qd_graph_finish(ptr)
@@ -190,6 +236,28 @@ other:
   ret i32 %code
 done:
   ret i32 0
+}
+define internal i32 @qd_graph_begin() nounwind {
+entry:
+  %at.busy = getelementptr inbounds i8, ptr @qd_graph, i64 40
+  %busy = load i64, ptr %at.busy, align 8
+  %free = icmp eq i64 %busy, 0
+  br i1 %free, label %begin, label %wait
+wait:
+  %code = call i32 @qd_graph_wait(ptr @qd_graph)
+  %there = icmp eq i32 %code, 0
+  br i1 %there, label %begin, label %leave
+begin:
+  store i64 1, ptr %at.busy, align 8
+  store i64 0, ptr @qd_graph, align 8
+  ret i32 0
+leave:
+  ret i32 %code
+}
+define internal void @qd_graph_leave() alwaysinline nounwind {
+  %at.busy = getelementptr inbounds i8, ptr @qd_graph, i64 40
+  store i64 0, ptr %at.busy, align 8
+  ret void
 }
 define internal i32 @qd_graph_end() nounwind {
 entry:

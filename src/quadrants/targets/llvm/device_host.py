@@ -7,6 +7,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from quadrants import knobs
 from quadrants.ir.nodes import Module
 from quadrants.records import Record
 from quadrants.targets.device.failures import note
@@ -15,7 +16,8 @@ from quadrants.targets.frame import Frame
 from quadrants.targets.llvm import optimise
 from quadrants.targets.llvm.device_graphs import GraphDriver, GraphLaunches
 from quadrants.targets.llvm.elf import undefined_symbols
-from quadrants.targets.llvm.emit_host import Shapes, emit_host, is_graph
+from quadrants.targets.llvm.emit_host import Shapes, emit_host
+from quadrants.targets.llvm.host_loops import is_graph
 
 __all__ = ["NativeLaunch", "Plan", "Services", "StreamOrder", "compiled"]
 
@@ -133,6 +135,7 @@ class Services:
             "qd_graph_note": self._exported(
                 self._note, ctypes.c_int32, *[ctypes.c_int64] * 3, ctypes.c_int32, ctypes.c_int32, *[ctypes.c_int64] * 2
             ),
+            "qd_graph_wait": self._exported(self._wait, ctypes.c_int32, ctypes.c_int64),
             "qd_graph_finish": self._exported(self._finish, ctypes.c_int32, ctypes.c_int64),
             "qd_device_failed": self._exported(self._failed, None, ctypes.c_int32),
         }
@@ -166,6 +169,13 @@ class Services:
             return note(error)
         return 0
 
+    def _wait(self, graph: int) -> int:
+        try:
+            self.graphs[graph].wait()
+        except BaseException as error:  # as above
+            return note(error)
+        return 0
+
     def _finish(self, graph: int) -> int:
         try:
             self.graphs[graph].finish()
@@ -183,14 +193,19 @@ def compiled(
     launch: NativeLaunch,
     shape: Shapes,
     level: int,
-    verify: bool,
+    options: knobs.Options,
 ) -> tuple[tuple[tuple[str, bytes], ...], str, tuple[str, ...]]:
     """The host's part of a kernel: objects, entry, externals."""
     from quadrants.targets.llvm.x64 import target as x64
 
     machine = x64.host_machine()
     header = optimise.header(machine)
-    text = launch.graph_text if is_graph(module) else launch.text
-    made = emit_host(module, launched, x64.record(), header, text, shape)
-    content = optimise.compile_text(made.text, machine, min(level, 1), verify)
+    has_loops: bool | None = None
+    if is_graph(module, False):
+        has_loops = False
+    elif options.graph_loops and is_graph(module, True) and launch.graphs.has_loops():
+        has_loops = True
+    text = launch.text if has_loops is None else launch.graph_text
+    made = emit_host(module, launched, x64.record(), header, text, shape, has_loops)
+    content = optimise.compile_text(made.text, machine, min(level, 1), options.verify)
     return ((made.entry, content),), made.entry, tuple(sorted(undefined_symbols(content)))

@@ -19,7 +19,7 @@ from quadrants.targets.device import live
 from quadrants.targets.device.interface import HostCode, HostText
 from quadrants.targets.device.tasks import Task
 from quadrants.targets.llvm.device_driver import LaunchDriver
-from quadrants.targets.llvm.device_graphs import GRAPH
+from quadrants.targets.llvm.device_graphs import LOOP_MARKS, graph_symbols
 from quadrants.targets.llvm.device_host import Plan, Services, compiled
 from quadrants.targets.llvm.device_tasks import LaunchedTasks, TaskCode, Tasks
 from quadrants.targets.llvm.device_timing import DriverSpan
@@ -69,17 +69,20 @@ class LaunchDevice:
             return None
         launched = list(zip(tasks, prepared.frames))
         level = 1 if options.opt_level else 0
-        objects, entry, externals = compiled(module, launched, launch, self.shape, level, options.verify)
+        objects, entry, externals = compiled(module, launched, launch, self.shape, level, options)
         return self._over(HostText(objects, entry, externals), prepared)
 
     def restored(self, text: HostText, code: TaskCode) -> HostCode | None:
         """The host's part of a kernel and its tasks, as they were kept."""
-        return None if self.driver.native_launch() is None else self._over(text, Tasks(self, code))
+        launch = self.driver.native_launch()
+        if launch is None or (LOOP_MARKS[0] in text.externals and not launch.graphs.has_loops()):
+            return None
+        return self._over(text, Tasks(self, code))
 
     def _over(self, text: HostText, tasks: Tasks) -> HostCode:
         launch = self.driver.native_launch()
         assert launch is not None and tasks.graph is not None
-        symbols = {**self.services.symbols, **launch.symbols, PLAN: tasks.plan.address, GRAPH: tasks.graph.address}
+        symbols = {**self.services.symbols, **launch.symbols, PLAN: tasks.plan.address, **graph_symbols(tasks.graph)}
         code = tasks.code
         return HostCode(
             text.objects, text.entry, text.externals, symbols, self, tasks, bool(code.messages or code.prints)

@@ -73,6 +73,8 @@ class Tasks:
             room = _PRINT_BYTES if self.code.prints else 0
             self._state = State(self._driver.allocate, room)
             self._driver.write(variable, struct.pack("<Q", self._state.address))
+            if self.graph is not None and self.code.messages:
+                self.graph.failure = self._state.address
         self._device.ready.add(self)
         self._kernels = kernels
         if self._driver.native_launch() is not None:

@@ -21,7 +21,7 @@ The entry gives 0, or the first code other than 0 that it was given.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from quadrants.digest import blake2b
 from quadrants.ir.nodes import Block, Module, Op, Value, walk
@@ -32,31 +32,20 @@ from quadrants.targets.device.failures import NOTED
 from quadrants.targets.device.tasks import Task
 from quadrants.targets.frame import Frame, descriptor_bytes, frame_layout
 from quadrants.targets.llvm.arrays import ArrayAccess, from_memory, store_word, to_memory
+from quadrants.targets.llvm.device_graphs import LOOP_MARKS
 from quadrants.targets.llvm.emit_control import DISPATCH, Handler, write_region
 from quadrants.targets.llvm.emit_control import HANDLERS as CONTROL
 from quadrants.targets.llvm.emit_functions import EntryWriter
 from quadrants.targets.llvm.emit_threads import MULTIPLE, threads_for
+from quadrants.targets.llvm.host_loops import DeviceLoop, device_loop
 from quadrants.targets.llvm.scalars import memory_type
 from quadrants.targets.llvm.writer import Program, Unit, Writer, scalar
 
-__all__ = ["PLAN", "STREAM", "HostText", "LaunchShape", "Shapes", "emit_host", "is_graph", "temporaries"]
+__all__ = ["PLAN", "STREAM", "HostText", "LaunchShape", "Shapes", "emit_host", "temporaries"]
 
 PLAN, STREAM = "qd_device_plan", "qd_device_stream"
 _MEMORY = 16
 """Where a plan has the memory of temporary arrays."""
-
-
-def is_graph(module: Module) -> bool:
-    """Whether a kernel's launches are made as a graph: it is meant to, and the host looks at nothing in between."""
-    kernel = module.kernel
-    return bool(kernel.attributes.get("graph")) and all(op.kind != "load" for op in _host_ops(kernel.body))
-
-
-def _host_ops(block: Block) -> Iterator[Op]:
-    for op in block.ops:
-        yield op
-        for region in op.regions if not op.attribute("parallel") else ():
-            yield from _host_ops(region)
 
 
 def temporaries(module: Module) -> list[Op]:
@@ -93,12 +82,15 @@ Shapes = Callable[[Task], LaunchShape]
 class _HostWriter(EntryWriter):
     """Writes the entry."""
 
-    def __init__(self, unit: Unit, module: Module, launched: Sequence[tuple[Task, Frame]], shape: Shapes) -> None:
+    def __init__(
+        self, unit: Unit, module: Module, launched: Sequence[tuple[Task, Frame]], shape: Shapes, has_loops: bool | None
+    ) -> None:
         super().__init__(unit, module.kernel, frame_layout(module.kernel))
         loops = [op for op in walk(module.kernel.body) if op.attribute("parallel")]
         self.launched = {loop: (k, *pair) for k, (loop, pair) in enumerate(zip(loops, launched))}
         self.shape = shape
-        self.is_graph = is_graph(module)
+        self.is_graph = has_loops is not None
+        self.has_loops = bool(has_loops)
         self.handlers = {**DISPATCH, **_HANDLERS}
         self.temporaries = {op: k for k, op in enumerate(temporaries(module))}
         self._kernels = self.plan(_MEMORY + 16 * len(self.temporaries))
@@ -110,13 +102,22 @@ class _HostWriter(EntryWriter):
     def leave(self, values: list[str], types: list[Type]) -> None:
         if self.is_graph:
             self.give_back_unless_zero(self.assign("call i32 @qd_graph_end()"))
+            self.line("call void @qd_graph_leave()")
         super().leave(values, types)
+
+    def begin_graph(self) -> None:
+        """Nothing is to be left before the run has begun."""
+        self.is_graph = False
+        self.give_back_unless_zero(self.assign("call i32 @qd_graph_begin()"))
+        self.is_graph = True
 
     def give_back_unless_zero(self, code: str) -> None:
         """Leaves the entry with a code other than 0."""
         good, bad = self.new_label(), self.new_label()
         self.branch(self.assign(f"icmp eq i32 {code}, 0"), good, bad, likely=True)
         self.begin(bad)
+        if self.is_graph:
+            self.line("call void @qd_graph_leave()")
         self.line(f"ret i32 {code}")
         self.begin(good)
 
@@ -133,16 +134,17 @@ def emit_host(
     header: str,
     launch_text: str,
     shape: Shapes,
+    has_loops: bool | None,
 ) -> HostText:
     """Emits what `offload` left to the host. `launched`: the tasks with their frames, in the order of their loops; `record`,
-    `header`: the host's."""
+    `header`: the host's; `has_loops`: None for a kernel that is no graph, else whether the device repeats the graph's loops."""
     program = Program(record, define_attributes="nounwind")
     program.may_alias.add(module.kernel.name)  # the host reaches no element
     unit = Unit(program)
-    unit.defined.update(["qd_launch", PLAN, STREAM])
-    writer = _HostWriter(unit, module, launched, shape)
+    unit.defined.update(["qd_launch", PLAN, STREAM, *LOOP_MARKS])
+    writer = _HostWriter(unit, module, launched, shape, has_loops)
     if writer.is_graph:
-        writer.line("store i64 0, ptr @qd_graph, align 8")
+        writer.begin_graph()
     values = write_region(writer, module.kernel.body)
     if values is not None:
         writer.leave(values, [])
@@ -150,6 +152,7 @@ def emit_host(
     start = f"define i32 @qd$entry(ptr nonnull noundef align 8 dereferenceable({size}) %frame) nounwind"
     writer.finish(start)
     words = f"@{PLAN} = external global i8, align 8\n@{STREAM} = external global ptr, align 8\n"
+    words += "".join([f"@{mark} = external global i8\n" for mark in LOOP_MARKS])
     text = f"{header}{words}{launch_text}{unit.text()}"
     entry = f"host_{blake2b(text.encode(), digest_size=12).hexdigest()}"
     return HostText(text.replace("qd$entry", entry), entry)
@@ -228,6 +231,37 @@ def _filled(writer: _HostWriter, task: Task, frame: Frame) -> str:
     return place
 
 
+def _while(writer: Writer, op: Op) -> None:
+    assert isinstance(writer, _HostWriter)
+    loop = device_loop(op) if writer.has_loops else None
+    if loop is None:
+        CONTROL["while"](writer, op)
+        return
+    begin, end = LOOP_MARKS
+    write_region(writer, _asking(loop))
+    place = writer.words(2)
+    type_ = loop.flag.type
+    assert isinstance(type_, ArrayType)
+    store_word(writer, place, 0, writer.assign(f"load i64, ptr {writer.array(loop.flag).pointer}, align 8"))
+    store_word(writer, place, 1, str(type_.scalar.bytes))
+    _mark(writer, begin, place, 16)
+    write_region(writer, loop.body)
+    write_region(writer, _asking(loop))
+    _mark(writer, end, writer.assign(f"getelementptr inbounds i8, ptr {place}, i64 8"), 8)
+
+
+def _asking(loop: DeviceLoop) -> Block:
+    block = Block()
+    block.ops = [*loop.asks, Op("yield")]
+    return block
+
+
+def _mark(writer: _HostWriter, mark: str, place: str, size: int) -> None:
+    """Where a loop begins or ends stands among the launches."""
+    arguments = f"ptr @{mark}, i32 0, i32 0, ptr {place}, i64 {size}"
+    writer.give_back_unless_zero(writer.call("i32", "qd_launch", arguments, "ptr, i32, i32, ptr, i64"))
+
+
 def _load(writer: Writer, op: Op) -> None:
     """A number that only the device has: the only one of its array."""
     assert isinstance(writer, _HostWriter)
@@ -293,4 +327,10 @@ def _release(writer: Writer, op: Op) -> None:
     """The next run uses the memory."""
 
 
-_HANDLERS: dict[str, Handler] = {"for": _for, "load": _load, "temporary": _temporary, "release": _release}
+_HANDLERS: dict[str, Handler] = {
+    "for": _for,
+    "while": _while,
+    "load": _load,
+    "temporary": _temporary,
+    "release": _release,
+}

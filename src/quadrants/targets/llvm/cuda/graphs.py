@@ -6,7 +6,8 @@ import ctypes
 from collections.abc import Sequence
 from typing import Any
 
-from quadrants.targets.llvm.device_graphs import Node
+from quadrants.targets.llvm.cuda.loops import Loops, loop_parameters
+from quadrants.targets.llvm.device_graphs import LOOP, LOOP_END, Node
 
 __all__ = ["GraphCalls"]
 
@@ -23,11 +24,34 @@ class _Graph:
         return int(self.ready)
 
 
+class _Loop:
+    """What the driver has of a loop: its condition, and the nodes that decide on the first round and on the others."""
+
+    def __init__(self, condition: Any) -> None:
+        self.condition = condition
+        self.first: Any = None
+        self.again: Any = None
+
+
+class _Level:
+    """A graph that is being made, or the body of a loop in it: where what comes next belongs, and what it waits for."""
+
+    def __init__(self, graph: Any, loop: Node | None = None) -> None:
+        self.graph, self._loop = graph, loop
+        self.before: list[Any] = []
+
+    @property
+    def loop(self) -> Node:
+        assert self._loop is not None
+        return self._loop
+
+
 class GraphCalls:
     """`_cuda`: the module `cuda.bindings.driver`; `_context`: the context of all calls."""
 
     _cuda: Any
     _context: Any
+    _loops: Loops
 
     def _here(self) -> None:
         """The context is each thread's own affair."""
@@ -42,20 +66,47 @@ class GraphCalls:
         """The stream that is launched to."""
         raise AssertionError("the driver knows its stream")
 
-    def make_graph(self, nodes: Sequence[Node]) -> _Graph:
+    def has_loops(self) -> bool:
+        return self._loops.are_there()
+
+    def make_graph(self, nodes: Sequence[Node], failure: int) -> _Graph:
         """A graph of launches one after the other, ready to be launched; notes the nodes' handles."""
         self._here()
         graph = self._call(self._cuda.cuGraphCreate, 0)
         try:
-            before: list[Any] = []
+            levels = [_Level(graph)]
             for node in nodes:
-                parameters, keep = self._parameters(node)
-                node.handle = self._call(self._cuda.cuGraphAddKernelNode, graph, before, len(before), parameters)
-                before, _ = [node.handle], keep
+                if node.kernel == LOOP:
+                    levels.append(self._begin_loop(levels[-1], node, failure))
+                elif node.kernel == LOOP_END:
+                    level = levels.pop()
+                    level.loop.handle.again = self._add(level, self._loops.decision(level.loop, failure))
+                else:
+                    node.handle = self._add(levels[-1], node)
             return _Graph(graph, self._call(self._cuda.cuGraphInstantiate, graph, 0))
         except BaseException:  # an interrupt, too: nobody else knows the graph
             self._cuda.cuGraphDestroy(graph)
             raise
+
+    def _add(self, level: _Level, node: Node) -> Any:
+        """A launch behind those that are there; its handle."""
+        parameters, keep = self._parameters(node)
+        before = level.before
+        handle = self._call(self._cuda.cuGraphAddKernelNode, level.graph, before, len(before), parameters)
+        level.before, _ = [handle], keep
+        return handle
+
+    def _begin_loop(self, level: _Level, node: Node, failure: int) -> _Level:
+        """Adds who decides on the first round, and the loop; gives the level of its body."""
+        condition = self._call(self._cuda.cuGraphConditionalHandleCreate, level.graph, self._context, 0, 0)
+        node.handle = _Loop(condition)
+        node.handle.first = self._add(level, self._loops.decision(node, failure))
+        parameters = loop_parameters(self._cuda, condition, self._context)
+        before = level.before
+        # Since 13.0 the name without a version is that of the form that takes data of edges.
+        add = getattr(self._cuda, "cuGraphAddNode_v2", None) or self._cuda.cuGraphAddNode
+        level.before = [self._call(add, level.graph, before, None, len(before), parameters)]
+        return _Level(parameters.conditional.phGraph_out[0], node)
 
     def _parameters(self, node: Node) -> tuple[Any, Any]:
         """A launch in the driver's words, which copies the frame; and what has to live until it has."""
@@ -66,13 +117,19 @@ class GraphCalls:
         parameters.gridDimY = parameters.gridDimZ = parameters.blockDimY = parameters.blockDimZ = 1
         parameters.sharedMemBytes = 0
         parameters.kernelParams = ctypes.addressof(pointers)
-        return parameters, pointers
+        return parameters, (pointers, node.frame)
 
-    def change_node(self, graph: _Graph, node: Node) -> None:
+    def change_node(self, graph: _Graph, node: Node, failure: int) -> None:
         """From the next launch on the node has other sizes and another frame."""
         self._here()
-        parameters, keep = self._parameters(node)
-        self._call(self._cuda.cuGraphExecKernelNodeSetParams, graph.ready, node.handle, parameters)
+        if node.kernel == LOOP:
+            parameters, keep = self._parameters(self._loops.decision(node, failure))
+            handles = [node.handle.first, node.handle.again]
+        else:
+            parameters, keep = self._parameters(node)
+            handles = [node.handle]
+        for handle in handles:
+            self._call(self._cuda.cuGraphExecKernelNodeSetParams, graph.ready, handle, parameters)
         del keep
 
     def launch_graph(self, graph: _Graph) -> None:

@@ -16,6 +16,7 @@ from quadrants.errors import QuadrantsRuntimeError
 from quadrants.targets.llvm.cuda.compile import SM
 from quadrants.targets.llvm.cuda.device import Driver, device_of
 from quadrants.targets.llvm.cuda.graphs import GraphCalls
+from quadrants.targets.llvm.cuda.loops import Loops
 from quadrants.targets.llvm.cuda.streams import StreamCalls
 from quadrants.targets.llvm.device_driver import DriverMemory, DriverModule
 from quadrants.targets.llvm.device_graphs import graph_text
@@ -133,6 +134,7 @@ class NvidiaDriver(StreamCalls, GraphCalls):
         self.multiprocessors = attribute("MULTIPROCESSOR_COUNT")
         self._words = (ctypes.c_uint64 * 2)(int(self._context), 0)
         self._native: NativeLaunch | None = None
+        self._loops = Loops(self)
         self._order: StreamOrder | None = None
         self.is_lost = False
         self.device = device_of(self, self.sm)
