@@ -129,6 +129,15 @@ def test_atomic_operations_on_names() -> None:
     assert to_python(run(counted, 2)) == (2, 7, 100)
 
 
+def test_atomic_operations_see_what_their_operands_did() -> None:
+    def nested(x):
+        return qd.atomic_max(x[2], qd.atomic_add(x[2], 42)), qd.atomic_cas(x[0], qd.atomic_exchange(x[0], 9), 1)
+
+    x = np.array([7, 0, 255], np.uint8)
+    assert to_python(run(nested, x)) == (41, 9)
+    assert x.tolist() == [9, 0, 255]
+
+
 def test_narrow_floats_round_once() -> None:
     assert numerics.round_to_bf16(np.float64(1 + 2**-8 + 2**-40)) == np.float32(1 + 2**-7)
     assert numerics.round_to_bf16(np.float64(1 + 2**-8)) == np.float32(1.0)

@@ -161,11 +161,11 @@ def bit_cast(value: Any, dtype: Any) -> Scalar:
 
 
 def atomic(operation: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """An atomic update of an element, giving its old value."""
+    """An atomic update of an element, giving its old value: that of the update, after the operands were evaluated."""
 
     def function(element: Any, value: Any) -> Any:
         place = place_of(element)
-        old = detached(as_tensor(element) if is_tensor(element) else element)
+        old = place.load()
         place.store(operation(old, value))
         return old
 
@@ -174,7 +174,8 @@ def atomic(operation: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 def atomic_cas(element: Any, expected: Any, desired: Any) -> Any:
     """Stores `desired` where the element equals `expected`; gives the old value."""
-    place, old = place_of(element), detached(element)
+    place = place_of(element)
+    old = place.load()
     if old == cast(expected, old.dtype):
         place.store(desired)
     return old

@@ -36,6 +36,12 @@ class Place:
         self.index = index
         self.dtype = dtype
 
+    def load(self) -> Scalar | Tensor:
+        """The scalar or vector that is there now."""
+        found = np.asarray(self.array[self.index])
+        items = [Scalar(self.dtype, value) for value in found.reshape(-1)]
+        return Tensor(found.shape, items) if found.ndim else items[0]
+
     def store(self, value: Any, inner: tuple[Any, ...] = ()) -> None:
         """Writes a scalar or vector, converted to the array's dtype, at the element's inner index."""
         target = self.index + inner
