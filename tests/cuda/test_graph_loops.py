@@ -78,6 +78,17 @@ def test_a_loop_of_any_number_of_rounds_is_one_call_that_waits_for_nothing(drive
         assert x.to_numpy().tolist() == [0, total, 2 * total] and flag[None] == 0
 
 
+def test_the_package_of_cuda_12_names_nodes_otherwise(driver: PlayedDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    newer = driver.bindings.cuGraphAddNode
+    monkeypatch.setattr(driver.bindings, "cuGraphAddNode_v2", newer, raising=False)
+    monkeypatch.setattr(
+        driver.bindings, "cuGraphAddNode", lambda graph, before, count, told: newer(graph, before, None, count, told)
+    )
+    x, flag = numbers(0, 0, 0), number(4)
+    qd.kernel(settle, graph=True)(x, flag)
+    assert x.to_numpy().tolist() == [0, 4, 8] and "cuLaunchKernel" not in driver.bindings.calls
+
+
 def looked_at(driver: PlayedDriver) -> None:
     """The host looks at the flag: once a round, and once at the end."""
     kernel = qd.kernel(settle, graph=True)
@@ -105,6 +116,11 @@ def test_older_packages_leave_it_to_the_host(driver: PlayedDriver, monkeypatch: 
 def test_drivers_that_refuse_a_loop_leave_it_to_the_host(driver: PlayedDriver, monkeypatch: pytest.MonkeyPatch) -> None:
     refused = lambda *_: (Result.CUDA_ERROR_INVALID_VALUE, 0)  # noqa: E731
     monkeypatch.setattr(driver.bindings, "cuGraphAddNode", refused)
+    looked_at(driver)
+
+
+def test_packages_of_another_form_leave_it_to_the_host(driver: PlayedDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver.bindings, "cuGraphAddNode", lambda graph, told: None)
     looked_at(driver)
 
 

@@ -103,9 +103,10 @@ class GraphCalls:
         node.handle.first = self._add(level, self._loops.decision(node, failure))
         parameters = loop_parameters(self._cuda, condition, self._context)
         before = level.before
-        # Since 13.0 the name without a version is that of the form that takes data of edges.
-        add = getattr(self._cuda, "cuGraphAddNode_v2", None) or self._cuda.cuGraphAddNode
-        level.before = [self._call(add, level.graph, before, None, len(before), parameters)]
+        # Up to 12.9 the package has the form that takes data of edges under a name of its own, from 13.0 on no other one.
+        edges = () if hasattr(self._cuda, "cuGraphAddNode_v2") else (None,)
+        told = (level.graph, before, *edges, len(before), parameters)
+        level.before = [self._call(self._cuda.cuGraphAddNode, *told)]
         return _Level(parameters.conditional.phGraph_out[0], node)
 
     def _parameters(self, node: Node) -> tuple[Any, Any]:
