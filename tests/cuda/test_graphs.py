@@ -166,3 +166,54 @@ def test_threads_launch_a_kernel_with_arguments_of_their_own(driver: PlayedDrive
         for value in range(12):
             expected(a, b, value * k)
         assert x.to_numpy().tolist() == a.tolist() and y.to_numpy().tolist() == b.tolist()
+
+
+def order(driver: PlayedDriver) -> list[tuple[int, ...]]:
+    """What each node of the last graph waits for, by their numbers."""
+    nodes = list(driver.bindings.graphs.values())[-1].nodes
+    numbers = {handle: number for number, handle in enumerate(nodes)}
+    return [tuple(sorted(numbers[before] for before in node.before)) for node in nodes.values()]
+
+
+def test_launches_that_have_nothing_to_do_with_one_another_are_branches(driver: PlayedDriver) -> None:
+    @qd.kernel(graph=True)
+    def join(a, b, c):
+        for i in range(a.shape[0]):
+            a[i] += 1
+        for i in range(b.shape[0]):
+            b[i] *= 2
+        for i in range(a.shape[0]):
+            a[i] = a[i] * 3 + b.shape[0]
+        for i in range(c.shape[0]):
+            c[i] = a[i] - b[i]
+
+    a, b, c = numbers(5), numbers(9), numbers(4)
+    for start in (1, 2):
+        for x in (a, b, c):
+            x.fill(start)
+        join(a, b, c)
+        first = (start + 1) * 3 + 9
+        assert a.to_numpy().tolist() == [first] * 5 and b.to_numpy().tolist() == [2 * start] * 9
+        assert c.to_numpy().tolist() == [first - 2 * start] * 4
+        assert order(driver) == [(), (), (0,), (1, 2)]
+    d = numbers(7)
+    d.fill(1)
+    told = calls(driver, lambda: join(d, d, c))  # what was apart meets
+    assert "cuGraphInstantiate" in told and order(driver) == [(), (0,), (1,), (2,)]
+    assert d.to_numpy().tolist() == [4 * 3 + 7] * 7
+    join(a, b, c)
+    assert order(driver) == [(), (), (0,), (1, 2)]
+    assert c.to_numpy().tolist() == [(first + 1) * 3 + 9 - 4 * start] * 4
+
+
+def test_prints_and_checks_keep_launches_in_a_row(driver: PlayedDriver, capsys: pytest.CaptureFixture[str]) -> None:
+    @qd.kernel(graph=True)
+    def tell(a, b):
+        for i in range(a.shape[0]):
+            print("first", a[i])
+        for i in range(b.shape[0]):
+            print("second", b[i])
+
+    tell(numbers(1), numbers(2))
+    assert capsys.readouterr().out == "first 0\nsecond 0\nsecond 0\n"
+    assert order(driver) == [(), (0,)]

@@ -24,6 +24,7 @@ def kept(code: HostCode) -> tuple[HostText, dict[str, Any]]:
     content = tasks.code.encode() if isinstance(tasks.code, str) else tasks.code
     facts = {"symbols": list(tasks.symbols), "arrays": tasks.arrays, "is_text": isinstance(tasks.code, str)}
     facts["title"] = tasks.title
+    facts["accesses"] = [list(map(list, accesses)) for accesses in tasks.accesses]
     return HostText((*code.objects, (_CODE, content)), code.entry, code.externals), facts
 
 
@@ -43,6 +44,7 @@ def restore(
         program.prints,
         facts["arrays"],
         facts["title"],
+        tuple([tuple(map(tuple, accesses)) for accesses in facts["accesses"]]),
     )
     target = table.keeping(arch)
     assert target is not None

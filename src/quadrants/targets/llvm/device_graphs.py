@@ -2,7 +2,7 @@
 
 The host's part of the kernel runs as ever, but its launches are compared with those that the graph has. Where none differs,
 machine code launches the graph; where sizes or arguments differ, those nodes are told; where other kernels are launched, or
-more or fewer, the graph is made anew.
+more or fewer, or launches wait for others (graph_order.py), the graph is made anew.
 
 Loops that the device repeats (host_loops.py) stand among the launches as their bodies between two marks, whose "kernels" are the
 addresses of `qd_graph_loop` and `qd_graph_loop_end`; the first one's frame is { i64 address of the flag; i64 bytes of it }.
@@ -26,6 +26,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from quadrants.records import MutableRecord
+from quadrants.targets.llvm.graph_order import LOOP_BEGINS, LOOP_ENDS, Access, Reach, reach_of, waits
 
 __all__ = [
     "GRAPH",
@@ -44,6 +45,7 @@ LOOP_MARKS = ("qd_graph_loop", "qd_graph_loop_end")
 _marks = (ctypes.c_uint64 * 2)()
 LOOP, LOOP_END = ctypes.addressof(_marks), ctypes.addressof(_marks) + 8
 """What stands for a launch's kernel where a loop begins and ends."""
+_STEPS = {LOOP: LOOP_BEGINS, LOOP_END: LOOP_ENDS}
 
 
 def graph_symbols(graph: GraphLaunches) -> dict[str, int]:
@@ -52,14 +54,17 @@ def graph_symbols(graph: GraphLaunches) -> dict[str, int]:
 
 
 class Node(MutableRecord):
-    """A launch: the driver's kernel, blocks, threads of each, the frame; or a mark; `handle`: the driver's node, or what it has
-    of a loop."""
+    """A launch: the driver's kernel, blocks, threads of each, the frame; or a mark. `handle`: the driver's node, or what it has
+    of a loop; `reach`: the memory that it reaches, None where it has its place in a row; `before`: the numbers of the nodes that
+    it waits for (graph_order.py)."""
 
     kernel: int
     blocks: int
     threads: int
     frame: Any
     handle: Any = None
+    reach: Reach | None = None
+    before: tuple[int, ...] = ()
 
 
 class GraphDriver(Protocol):
@@ -70,7 +75,7 @@ class GraphDriver(Protocol):
         ...
 
     def make_graph(self, nodes: Sequence[Node], failure: int) -> Any:
-        """A graph that can be launched, of launches one after the other; notes the nodes' handles."""
+        """A graph that can be launched, of launches each of which waits for those `before` it; notes the nodes' handles."""
         ...
 
     def change_node(self, graph: Any, node: Node, failure: int) -> None:
@@ -122,6 +127,8 @@ class GraphLaunches:
         self._changed: set[int] = set()
         self._graph: Any = None
         self.failure = 0
+        self.accesses: dict[int, Sequence[Access]] = {}
+        """By the driver's kernels the arrays of tasks, where their launches need not follow one another."""
 
     @property
     def address(self) -> int:
@@ -137,13 +144,15 @@ class GraphLaunches:
         """A launch that differs from the node of that number, or for which there is none."""
         self._state.differs = 1
         content = ctypes.create_string_buffer(frame, len(frame))
+        accesses = self.accesses.get(kernel)
+        reach = reach_of(accesses, frame) if accesses is not None else None
         known = self._nodes[number] if number < len(self._nodes) else None
         if known is not None and known.kernel == kernel and len(known.frame) == len(frame):
-            known.blocks, known.threads, known.frame = blocks, threads, content
+            known.blocks, known.threads, known.frame, known.reach = blocks, threads, content, reach
             self._changed.add(number)
         else:
             self._drop()
-            self._nodes[number:] = [Node(kernel, blocks, threads, content)]
+            self._nodes[number:] = [Node(kernel, blocks, threads, content, reach=reach)]
         self._list()
 
     def finish(self) -> None:
@@ -152,6 +161,8 @@ class GraphLaunches:
         if count != len(self._nodes):
             self._drop()
             del self._nodes[count:]
+        if self._graph is None or self._changed:
+            self._put_in_order()
         if self._graph is None and self._nodes:
             self._graph = self._driver.make_graph(self._nodes, self.failure)
         elif self._graph is not None:
@@ -163,6 +174,15 @@ class GraphLaunches:
         self._state.differs = 0
         if self._graph is not None:
             self._driver.launch_graph(self._graph)
+
+    def _put_in_order(self) -> None:
+        """Notes what each node waits for; a graph in which that is otherwise is made anew."""
+        steps = [_STEPS.get(node.kernel, node.reach) for node in self._nodes]
+        order = waits(steps)
+        if order != [node.before for node in self._nodes]:
+            self._drop()
+        for node, before in zip(self._nodes, order):
+            node.before = before
 
     def _list(self) -> None:
         """Machine code compares launches with these; until `finish` is through, the run differs whatever they are."""

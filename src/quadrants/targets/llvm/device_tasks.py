@@ -19,6 +19,7 @@ from quadrants.targets.frame import Frame, memory_bytes
 from quadrants.targets.llvm.device_graphs import GraphLaunches
 from quadrants.targets.llvm.device_host import Plan
 from quadrants.targets.llvm.device_state import STATE, State
+from quadrants.targets.llvm.graph_order import Access, accesses_of
 
 if TYPE_CHECKING:
     from quadrants.targets.llvm.device_launches import LaunchDevice
@@ -31,7 +32,7 @@ _PRINT_BYTES = 1 << 20
 
 class TaskCode(Record):
     """What a driver loads, and what its kernels' names and the ids of their messages and prints are; `arrays`: how many
-    temporary arrays the host's part makes; `title`: the kernel, and where it stands."""
+    temporary arrays the host's part makes; `title`: the kernel, and where it stands; `accesses`: the arrays of each task."""
 
     code: Any
     symbols: tuple[str, ...]
@@ -39,6 +40,7 @@ class TaskCode(Record):
     prints: dict[int, PrintFormat]
     arrays: int
     title: str
+    accesses: tuple[tuple[Access, ...], ...]
 
 
 class Tasks:
@@ -79,6 +81,9 @@ class Tasks:
         self._kernels = kernels
         if self._driver.native_launch() is not None:
             self.plan.fill(list(map(int, kernels)))
+        if self.graph is not None and not (self.code.messages or self.code.prints):
+            # What is printed, and which check is the first that fails, is decided by the order of launches.
+            self.graph.accesses = dict(zip(map(int, kernels), self.code.accesses))
 
     def check(self) -> None:
         """The error of a check that failed; waits for everything launched before."""
@@ -117,9 +122,9 @@ class LaunchedTasks(Tasks):
     def __init__(
         self, device: LaunchDevice, compiled: CompiledTasks, tasks: Sequence[Task], arrays: int, title: str
     ) -> None:
-        super().__init__(
-            device, TaskCode(compiled.code, compiled.symbols, compiled.messages, compiled.prints, arrays, title)
-        )
+        accesses = tuple([accesses_of(task, frame) for task, frame in zip(tasks, compiled.frames)])
+        code = TaskCode(compiled.code, compiled.symbols, compiled.messages, compiled.prints, arrays, title, accesses)
+        super().__init__(device, code)
         self.compiled = compiled
         self.frames = compiled.frames
         self._ranks = [task.loop.attribute("rank") for task in tasks]

@@ -25,25 +25,18 @@ class _Graph:
 
 
 class _Loop:
-    """What the driver has of a loop: its condition, and the nodes that decide on the first round and on the others."""
+    """What the driver has of a loop: its condition, its node, and the nodes that decide on the first round and on the others."""
 
     def __init__(self, condition: Any) -> None:
         self.condition = condition
+        self.node: Any = None
         self.first: Any = None
         self.again: Any = None
 
 
-class _Level:
-    """A graph that is being made, or the body of a loop in it: where what comes next belongs, and what it waits for."""
-
-    def __init__(self, graph: Any, loop: Node | None = None) -> None:
-        self.graph, self._loop = graph, loop
-        self.before: list[Any] = []
-
-    @property
-    def loop(self) -> Node:
-        assert self._loop is not None
-        return self._loop
+def _handle(node: Node) -> Any:
+    """The driver's node for which those wait that come behind a launch, or a loop."""
+    return node.handle.node if node.kernel == LOOP else node.handle
 
 
 class GraphCalls:
@@ -70,44 +63,44 @@ class GraphCalls:
         return self._loops.are_there()
 
     def make_graph(self, nodes: Sequence[Node], failure: int) -> _Graph:
-        """A graph of launches one after the other, ready to be launched; notes the nodes' handles."""
+        """A graph of launches each of which waits for those before it, ready to be launched; notes the nodes' handles."""
         self._here()
         graph = self._call(self._cuda.cuGraphCreate, 0)
         try:
-            levels = [_Level(graph)]
+            bodies: list[tuple[Any, Node | None]] = [(graph, None)]
             for node in nodes:
+                here, loop = bodies[-1]
+                before = [_handle(nodes[number]) for number in node.before]
                 if node.kernel == LOOP:
-                    levels.append(self._begin_loop(levels[-1], node, failure))
+                    bodies.append((self._begin_loop(here, before, node, failure), node))
                 elif node.kernel == LOOP_END:
-                    level = levels.pop()
-                    level.loop.handle.again = self._add(level, self._loops.decision(level.loop, failure))
+                    assert loop is not None
+                    loop.handle.again = self._add(here, before, self._loops.decision(loop, failure))
+                    bodies.pop()
                 else:
-                    node.handle = self._add(levels[-1], node)
+                    node.handle = self._add(here, before, node)
             return _Graph(graph, self._call(self._cuda.cuGraphInstantiate, graph, 0))
         except BaseException:  # an interrupt, too: nobody else knows the graph
             self._cuda.cuGraphDestroy(graph)
             raise
 
-    def _add(self, level: _Level, node: Node) -> Any:
-        """A launch behind those that are there; its handle."""
+    def _add(self, graph: Any, before: list[Any], node: Node) -> Any:
+        """A launch behind others; its handle."""
         parameters, keep = self._parameters(node)
-        before = level.before
-        handle = self._call(self._cuda.cuGraphAddKernelNode, level.graph, before, len(before), parameters)
-        level.before, _ = [handle], keep
+        handle = self._call(self._cuda.cuGraphAddKernelNode, graph, before, len(before), parameters)
+        del keep
         return handle
 
-    def _begin_loop(self, level: _Level, node: Node, failure: int) -> _Level:
-        """Adds who decides on the first round, and the loop; gives the level of its body."""
-        condition = self._call(self._cuda.cuGraphConditionalHandleCreate, level.graph, self._context, 0, 0)
-        node.handle = _Loop(condition)
-        node.handle.first = self._add(level, self._loops.decision(node, failure))
+    def _begin_loop(self, graph: Any, before: list[Any], node: Node, failure: int) -> Any:
+        """Adds who decides on the first round, and the loop; gives the graph of its body."""
+        condition = self._call(self._cuda.cuGraphConditionalHandleCreate, graph, self._context, 0, 0)
+        loop = node.handle = _Loop(condition)
+        loop.first = self._add(graph, before, self._loops.decision(node, failure))
         parameters = loop_parameters(self._cuda, condition, self._context)
-        before = level.before
         # Up to 12.9 the package has the form that takes data of edges under a name of its own, from 13.0 on no other one.
         edges = () if hasattr(self._cuda, "cuGraphAddNode_v2") else (None,)
-        told = (level.graph, before, *edges, len(before), parameters)
-        level.before = [self._call(self._cuda.cuGraphAddNode, *told)]
-        return _Level(parameters.conditional.phGraph_out[0], node)
+        loop.node = self._call(self._cuda.cuGraphAddNode, graph, [loop.first], *edges, 1, parameters)
+        return parameters.conditional.phGraph_out[0]
 
     def _parameters(self, node: Node) -> tuple[Any, Any]:
         """A launch in the driver's words, which copies the frame; and what has to live until it has."""

@@ -69,7 +69,11 @@ class Loops:
         flag = Node(LOOP, 0, 0, _content(struct.pack("<2q", words.address, 4)))
         step = struct.pack("<3Q", words.address, 0, 0)
         try:
-            nodes = [flag, Node(self._kernel(_TRY), 1, 1, _content(step)), Node(LOOP_END, 0, 0, _content(b""))]
+            nodes = [
+                flag,
+                Node(self._kernel(_TRY), 1, 1, _content(step)),
+                Node(LOOP_END, 0, 0, _content(b""), before=(1,)),
+            ]
             graph = driver.make_graph(nodes, 0)
             try:
                 driver.launch_graph(graph)
