@@ -45,6 +45,15 @@ $(VENV)/ptxas: $(READY)
 		|| echo "no ptxas here: CUDA's code is not assembled"
 	touch $@
 
+# NVIDIA's package and header of two versions of CUDA, without its driver: what plays a GPU stands behind their binary interface.
+$(VENV)/cuda: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target $(VENV)/cuda12 \
+		"cuda-bindings==12.9.10" "nvidia-cuda-runtime-cu12==12.9.79" "cuda-pathfinder==1.9.1" \
+		&& $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target $(VENV)/cuda13 \
+		"cuda-bindings==13.5.0; python_version >= '3.11'" "nvidia-cuda-runtime==13.5.37" "cuda-pathfinder==1.9.1" \
+		|| echo "no cuda-bindings here: the calls of NVIDIA's driver are tested without them"
+	touch $@
+
 # A Python for Arm64 that an emulator runs: the package is imported and tested there, too.
 $(VENV)/arm64/python: $(READY)
 	$(BIN)/python .ci/arm64_python.py $(@D) || echo "no Python for Arm64 here: its tests are skipped"
@@ -52,7 +61,7 @@ $(VENV)/arm64/python: $(READY)
 demo: $(READY)
 	$(BIN)/python examples/mpm88.py
 
-test: $(READY) $(VENV)/torch $(VENV)/gpu $(VENV)/ptxas $(VENV)/arm64/python
+test: $(READY) $(VENV)/torch $(VENV)/gpu $(VENV)/ptxas $(VENV)/cuda $(VENV)/arm64/python
 	$(BIN)/python -m pytest -n $(JOBS)
 
 check: $(READY)

@@ -18,6 +18,12 @@ settings.load_profile("tests")
 # Every test compiles: what an earlier run kept on disk does not stand in for the compiler.
 os.environ.setdefault("QD_OFFLINE_CACHE", "0")
 
+# The played NVIDIA GPU behind its driver's binary interface and the package cuda-bindings of that folder (evidence/ptx/library.py).
+if wheels := os.environ.get("QD_TEST_CUDA_WHEELS"):
+    from quadrants.evidence.ptx import library
+
+    library.connect(Path(wheels))
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--bless", action="store_true", help="rewrite what golden tests expect with what they get")

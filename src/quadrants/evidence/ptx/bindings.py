@@ -4,23 +4,25 @@ arguments that NVIDIA's documentation asks for. Those that machine code calls ha
 from __future__ import annotations
 
 import ctypes
+import itertools
+import threading
 from collections.abc import Callable
 from enum import IntEnum
 from typing import Any
 
 import numpy as np
 
-from quadrants.evidence.ptx.graphs import GraphFunctions
+from quadrants.evidence.ptx.graphs import CUgraphConditionalNodeType, CUgraphNodeType, GraphFunctions
 from quadrants.evidence.ptx.machine import Loaded, Machine, Trap
 from quadrants.evidence.ptx.memory import MemoryFault, Piece
 from quadrants.evidence.ptx.queues import DEFAULT, Event, Queues
 from quadrants.evidence.ptx.results import Result
 
-__all__ = ["Bindings", "Result"]
+__all__ = ["ANYWHERE", "CONSTANTS", "Bindings", "Result"]
 
 
 _OK = Result.CUDA_SUCCESS
-_CONTEXT = 0xC0
+_contexts = itertools.count(0xC000, 0x100)
 _UNTIMED = 2
 _MILLISECONDS = 1e-3
 _POINTER, _NUMBER = ctypes.c_void_p, ctypes.c_uint32
@@ -42,16 +44,52 @@ class CUdevice_attribute(IntEnum):
     """The attributes that are asked for."""
 
     CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT = 16
+    CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR = 39
     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75
     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76
+
+
+class CUjit_option(IntEnum):
+    """What the driver's assembler is told."""
+
+    CU_JIT_INFO_LOG_BUFFER = 3
+    CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES = 4
+    CU_JIT_ERROR_LOG_BUFFER = 5
+    CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6
+
+
+class CUlimit(IntEnum):
+    """What a context has of something, at most."""
+
+    CU_LIMIT_STACK_SIZE = 0
+
+
+_KINDS = (Result, CUdevice_attribute, CUjit_option, CUlimit, CUgraphNodeType, CUgraphConditionalNodeType)
+CONSTANTS: dict[str, int] = {
+    **{member.name: int(member) for kind in _KINDS for member in kind},
+    "CU_STREAM_DEFAULT": 0,
+    "CU_STREAM_NON_BLOCKING": 1,
+    "CU_EVENT_DEFAULT": 0,
+    "CU_EVENT_DISABLE_TIMING": 2,
+}
+"""What NVIDIA's header says, by its names; a compiler compares (library.py)."""
+
+ANYWHERE = frozenset(
+    ["cuInit", "cuDeviceGet", "cuDeviceGetAttribute", "cuDeviceTotalMem", "cuDevicePrimaryCtxRetain", "cuCtxSetCurrent"]
+    + ["cuGetErrorString", "cuDriverGetVersion", "cuCtxPushCurrent"]
+)
+"""The functions that need no context."""
 
 
 class Bindings(GraphFunctions):
     """One GPU of compute capability `sm`, whose driver is of a `version` of CUDA's. `calls`: the names of the functions that were called; `texts`: the modules that were
     loaded; `launched`: the blocks, and the threads of each, of all launches that have run. Launches run when something waits for them (queues.py). A fault in a kernel shows at the next function that waits,
-    and at all that follow, as on a GPU."""
+    and at all that follow, as on a GPU. `limits`: what was set, by CUlimit; `refusal`: what the assembler says against every module,
+    with its code."""
 
     CUdevice_attribute = CUdevice_attribute
+    CUjit_option = CUjit_option
+    CUlimit = CUlimit
     CUresult = Result
 
     def __init__(self, sm: int = 90, memory: int = 1 << 26) -> None:
@@ -69,14 +107,27 @@ class Bindings(GraphFunctions):
         self._kernels: list[tuple[Loaded, Any]] = []
         self.queues = Queues()
         self._events: dict[int, Event] = {}
-        self._current = 0
+        self._modules: list[Loaded] = []
+        self._is_initialised = False
+        self.context = next(_contexts)
+        self._thread = threading.local()
+        self.limits: dict[int, int] = {}
+        self.refusal: tuple[Result, bytes] | None = None
         self._kept: list[Any] = []
         self.addresses = {name: self._exported(name, types) for name, types in _PROTOTYPES.items()}
 
     def __getattribute__(self, name: str) -> Any:
-        if name.startswith("cu"):
-            object.__getattribute__(self, "calls").append(name)
-        return object.__getattribute__(self, name)
+        found = object.__getattribute__(self, name)
+        if not name.startswith("cu"):
+            return found
+        self.calls.append(name)
+        if name == "cuInit" or name == "cuGetErrorString":
+            return found
+        if not self._is_initialised:
+            return lambda *_: (Result.CUDA_ERROR_NOT_INITIALIZED, None, None)
+        if name not in ANYWHERE and self._contexts[-1] != self.context:
+            return lambda *_: (Result.CUDA_ERROR_INVALID_CONTEXT, None, None)
+        return found
 
     def _exported(self, name: str, types: tuple[Any, ...]) -> int:
         """A function as machine code calls it."""
@@ -90,25 +141,49 @@ class Bindings(GraphFunctions):
         return ctypes.cast(made, ctypes.c_void_p).value or 0
 
     def cuInit(self, flags: int) -> tuple[Result]:
+        self._is_initialised = flags == 0
         return (_OK if flags == 0 else Result.CUDA_ERROR_INVALID_VALUE,)
 
     def cuDriverGetVersion(self) -> tuple[Result, int]:
         return _OK, self.version
 
     def cuDeviceGet(self, ordinal: int) -> tuple[Result, int]:
-        return _OK, ordinal
+        return (_OK, ordinal) if ordinal == 0 else (Result.CUDA_ERROR_INVALID_DEVICE, 0)
 
     def cuDevicePrimaryCtxRetain(self, device: int) -> tuple[Result, int]:
-        return _OK, _CONTEXT
+        return _OK, self.context
+
+    @property
+    def _contexts(self) -> list[int]:
+        """The calling thread's, the current one last."""
+        if not hasattr(self._thread, "contexts"):
+            self._thread.contexts = [0]
+        return self._thread.contexts
 
     def cuCtxSetCurrent(self, context: int) -> tuple[Result]:
-        if context != _CONTEXT:
+        if context != self.context:
             return (Result.CUDA_ERROR_INVALID_CONTEXT,)
-        self._current = context
+        self._contexts[-1] = context
+        return (_OK,)
+
+    def cuCtxPushCurrent(self, context: int) -> tuple[Result]:
+        if context != self.context:
+            return (Result.CUDA_ERROR_INVALID_CONTEXT,)
+        self._contexts.append(context)
+        return (_OK,)
+
+    def cuCtxPopCurrent(self) -> tuple[Result, int]:
+        return _OK, self._contexts.pop()
+
+    def cuCtxSetLimit(self, limit: int, value: int) -> tuple[Result]:
+        self.limits[int(limit)] = value
         return (_OK,)
 
     def cuDeviceGetAttribute(self, attribute: CUdevice_attribute, device: int) -> tuple[Result, int]:
-        return _OK, {16: 2, 75: self._sm // 10, 76: self._sm % 10}[attribute]
+        return _OK, {16: 2, 39: 2048, 75: self._sm // 10, 76: self._sm % 10}[attribute]
+
+    def cuDeviceTotalMem(self, device: int) -> tuple[Result, int]:
+        return _OK, len(self.machine.memory.bytes)
 
     def cuGetErrorString(self, code: Result) -> tuple[Result, bytes]:
         text = self._fault_text if code == self._fault else ""
@@ -159,22 +234,40 @@ class Bindings(GraphFunctions):
 
     # Modules and launches.
 
-    def cuModuleLoadDataEx(
-        self, image: bytes, count: int, options: list[Any], values: list[Any]
-    ) -> tuple[Result, Loaded | None]:
+    def cuModuleLoadDataEx(self, image: bytes, count: int, options: list[Any], values: list[Any]) -> tuple[Result, int]:
+        """`values`: where logs go something that can be written."""
         if not image.endswith(b"\0") or count != len(options) or count != len(values):
-            return Result.CUDA_ERROR_INVALID_PTX, None
+            return Result.CUDA_ERROR_INVALID_VALUE, 0
+        if self.refusal is not None:
+            code, log = self.refusal
+            told = {int(option): value for option, value in zip(options, values)}
+            if place := told.get(CUjit_option.CU_JIT_ERROR_LOG_BUFFER):
+                room = told[CUjit_option.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES]
+                log = log[: room - 1] + b"\0"
+                memoryview(place).cast("B")[: len(log)] = log
+            return code, 0
         self.texts.append(image[:-1].decode())
-        return _OK, Loaded(self.machine, self.texts[-1])
+        self._modules.append(Loaded(self.machine, self.texts[-1]))
+        return _OK, 0x3000 + 16 * len(self._modules)
 
-    def cuModuleGetFunction(self, module: Loaded, name: bytes) -> tuple[Result, int]:
-        if name.decode() not in module.module.functions:
+    def _module(self, handle: int) -> Loaded | None:
+        number, rest = divmod(handle - 0x3010, 16)
+        return self._modules[number] if rest == 0 and 0 <= number < len(self._modules) else None
+
+    def cuModuleGetFunction(self, module: int, name: bytes) -> tuple[Result, int]:
+        loaded = self._module(module)
+        if loaded is None:
+            return Result.CUDA_ERROR_INVALID_HANDLE, 0
+        if name.decode() not in loaded.module.functions:
             return Result.CUDA_ERROR_NOT_FOUND, 0
-        self._kernels.append((module, module.kernel(name.decode())))
-        return _OK, 0x7000 + 16 * len(self._kernels)
+        self._kernels.append((loaded, loaded.kernel(name.decode())))
+        return _OK, 0x700000 + 16 * len(self._kernels)
 
-    def cuModuleGetGlobal(self, module: Loaded, name: bytes) -> tuple[Result, int, int]:
-        address = module.variable(name.decode())
+    def cuModuleGetGlobal(self, module: int, name: bytes) -> tuple[Result, int, int]:
+        loaded = self._module(module)
+        if loaded is None:
+            return Result.CUDA_ERROR_INVALID_HANDLE, 0, 0
+        address = loaded.variable(name.decode())
         return (_OK, address, 8) if address is not None else (Result.CUDA_ERROR_NOT_FOUND, 0, 0)
 
     def cuLaunchKernel(
@@ -183,8 +276,6 @@ class Bindings(GraphFunctions):
         parameters, extra = more
         if (gy, gz, by, bz, shared, extra) != (1, 1, 1, 1, 0, 0):
             return (Result.CUDA_ERROR_INVALID_VALUE,)
-        if self._current != _CONTEXT:
-            return (Result.CUDA_ERROR_INVALID_CONTEXT,)
         code, work = self.work_of(kernel, gx, bx, parameters)
         if code == _OK and not self.queues.has(stream):
             code = Result.CUDA_ERROR_INVALID_HANDLE
@@ -194,8 +285,8 @@ class Bindings(GraphFunctions):
 
     def work_of(self, kernel: int, blocks: int, threads: int, parameters: int) -> tuple[Result, Callable[[], None]]:
         """What a launch does when it runs, with the parameters as they are now."""
-        number = (kernel - 0x7000) // 16 - 1
-        if not 0 <= number < len(self._kernels):
+        number, rest = divmod(kernel - 0x700010, 16)
+        if rest or not 0 <= number < len(self._kernels):
             return Result.CUDA_ERROR_INVALID_HANDLE, _nothing
         if not 0 < threads <= 1024 or not 0 < blocks < 1 << 31:
             return Result.CUDA_ERROR_INVALID_VALUE, _nothing

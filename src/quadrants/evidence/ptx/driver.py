@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from quadrants.evidence.ptx.bindings import Bindings
+from quadrants.evidence.ptx.library import bindings_of
 from quadrants.evidence.ptx.machine import Machine
 from quadrants.targets.llvm.cuda import drivers
 from quadrants.targets.llvm.cuda.nvidia import NvidiaDriver
@@ -18,7 +19,7 @@ class PlayedDriver(NvidiaDriver):
 
     def __init__(self, sm: int = 80, memory: int = 1 << 28) -> None:
         self.bindings = Bindings(sm, memory)
-        super().__init__(self.bindings)
+        super().__init__(bindings_of(self.bindings))
 
     @property
     def texts(self) -> list[str]:

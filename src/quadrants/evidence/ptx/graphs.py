@@ -10,7 +10,7 @@ from quadrants.evidence.ptx.machine import Machine, Trap
 from quadrants.evidence.ptx.queues import Queues
 from quadrants.evidence.ptx.results import Result
 
-__all__ = ["GraphFunctions"]
+__all__ = ["AnyParameters", "CUgraphConditionalNodeType", "CUgraphNodeType", "GraphFunctions", "NodeParameters"]
 
 Work = Callable[[], None]
 _OK, _INVALID = Result.CUDA_SUCCESS, Result.CUDA_ERROR_INVALID_VALUE
@@ -37,7 +37,7 @@ _LOOP = (CUgraphNodeType.CU_GRAPH_NODE_TYPE_CONDITIONAL, CUgraphConditionalNodeT
 
 
 class NodeParameters:
-    """A launch, as a node has it; all has to be given."""
+    """A launch, as a node has it; all has to be given but the last three."""
 
     func: int
     gridDimX: int
@@ -48,6 +48,7 @@ class NodeParameters:
     blockDimZ: int
     sharedMemBytes: int
     kernelParams: int
+    extra = kern = ctx = 0
 
 
 class _ConditionalParameters:
@@ -148,7 +149,8 @@ class GraphFunctions:
     def _work(self, told: NodeParameters) -> tuple[Result, Work]:
         sizes = (told.gridDimY, told.gridDimZ, told.blockDimY, told.blockDimZ, told.sharedMemBytes)
         code, work = self.work_of(told.func, told.gridDimX, told.blockDimX, told.kernelParams)
-        return (code if sizes == (1, 1, 1, 1, 0) else _INVALID), work
+        is_plain = sizes == (1, 1, 1, 1, 0) and not (told.extra or told.kern or told.ctx)
+        return (code if is_plain else _INVALID), work
 
     def _handle(self) -> int:
         self._handles += 16

@@ -40,7 +40,7 @@ def _handle(node: Node) -> Any:
 
 
 class GraphCalls:
-    """`_cuda`: the module `cuda.bindings.driver`; `_context`: the context of all calls."""
+    """`_cuda`: the module `cuda.bindings.driver`."""
 
     _cuda: Any
     _context: Any
@@ -48,6 +48,10 @@ class GraphCalls:
 
     def _here(self) -> None:
         """The context is each thread's own affair."""
+        raise AssertionError("the driver says how its context is taken")
+
+    def _aside(self, *calls: tuple[Any, Any]) -> None:
+        """Calls functions with their handles for finalisers."""
         raise AssertionError("the driver says how its context is taken")
 
     def _call(self, function: Any, *arguments: Any) -> Any:
@@ -132,6 +136,4 @@ class GraphCalls:
 
     def drop_graph(self, graph: _Graph) -> None:
         """Finalisers call this, too; a launch that runs still has what it needs."""
-        self._cuda.cuCtxSetCurrent(self._context)
-        self._cuda.cuGraphExecDestroy(graph.ready)
-        self._cuda.cuGraphDestroy(graph.source)
+        self._aside((self._cuda.cuGraphExecDestroy, graph.ready), (self._cuda.cuGraphDestroy, graph.source))

@@ -1,7 +1,7 @@
 """NVIDIA's driver, through the package `cuda-bindings`.
 
-Written against its documentation, and run with a driver that is played (tests/cuda/test_launches.py): no machine with a GPU has run
-it yet. Everything goes to the context's default stream, so that launches and copies follow one another, or to streams of ours
+Run with a driver that is played, behind NVIDIA's header and package, too (tests/cuda/test_binary_interface.py): no machine with a GPU
+has run it yet. Everything goes to the context's default stream, so that launches and copies follow one another, or to streams of ours
 (streams.py), for which the default one waits.
 """
 
@@ -109,8 +109,9 @@ def _addresses(bindings: Any) -> dict[str, int]:
     return {name: ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0 for name in _CALLED}
 
 
-_STICKY = (700, 702, 709, 710, 714, 715, 716, 717, 718, 719)
-"""Codes after which a context gives nothing but errors: illegal addresses and instructions, time-outs, failed launches."""
+_STICKY = (226, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 721, 810, 911)
+"""Codes after which a context gives nothing but errors, as NVIDIA's header has it: illegal addresses and instructions, time-outs, failed
+launches, and what they become with several processes or other machines."""
 
 
 class NvidiaDriver(StreamCalls, GraphCalls):
@@ -159,6 +160,14 @@ class NvidiaDriver(StreamCalls, GraphCalls):
     def _here(self) -> None:
         self._call(self._cuda.cuCtxSetCurrent, self._context)
 
+    def _aside(self, *calls: tuple[Any, Any]) -> None:
+        """Calls functions for finalisers, which run between any two calls of whoever works in this thread, on another GPU perhaps:
+        it has its own context again behind them. What went wrong before is told to whoever waits next."""
+        if int(self._cuda.cuCtxPushCurrent(self._context)[0]) == 0:
+            for function, handle in calls:
+                function(handle)
+            self._cuda.cuCtxPopCurrent()
+
     def _call(self, function: Any, *arguments: Any) -> Any:
         code, *results = function(*arguments)
         if int(code) != 0:
@@ -204,9 +213,8 @@ class NvidiaDriver(StreamCalls, GraphCalls):
         return bytes(data)
 
     def release(self, address: int) -> None:
-        """Finalisers call this: what went wrong before is told to whoever waits next."""
-        self._cuda.cuCtxSetCurrent(self._context)
-        self._cuda.cuMemFree(address)
+        """Finalisers call this."""
+        self._aside((self._cuda.cuMemFree, address))
 
     def launch(self, kernel: Any, blocks: int, threads: int, parameters: bytes) -> None:
         """The driver copies the parameters before it returns."""
