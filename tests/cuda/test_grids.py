@@ -11,6 +11,7 @@ import pytest
 
 import quadrants as qd
 from quadrants.evidence.ptx.assemble import Usage, assemble, assembler, unexplained_spills
+from quadrants.evidence.ptx.banks import BankCounter
 from quadrants.evidence.ptx.driver import played
 from quadrants.passes import stage_tiles
 from quadrants.records import Record
@@ -72,11 +73,14 @@ def histogram(x, counts):
 
 
 class Run(Record):
-    """What a launch of a kernel did and what it is made of."""
+    """What a launch of a kernel did and what it is made of. `conflicts`: passes that banks of shared memory cost; `each`: what a
+    thread executed, by kind."""
 
     loads: dict[str, int]
     sectors: int
     texts: list[str]
+    conflicts: int
+    each: dict[str, float]
 
     @property
     def kernels(self) -> int:
@@ -90,11 +94,15 @@ class Run(Record):
 def run(function: Callable[..., Any], *arguments: Any, sm: int = 80, **options: Any) -> Run:
     with played(sm) as driver:
         qd.init(arch=qd.cuda, default_ip=qd.i64, default_fp=qd.f64, **options)
-        driver.machine.counts_sectors = True
+        driver.machine.counts_sectors = driver.machine.counts_instructions = True
+        driver.machine.banks = BankCounter()
         qd.kernel(function)(*arguments)
         driver.synchronise()
         qd.reset()
-    return Run(dict(driver.machine.loads), driver.machine.sectors, list(driver.texts))
+    machine = driver.machine
+    each = {kind: count / machine.threads for kind, count in machine.executed.items()}
+    assert machine.banks is not None
+    return Run(dict(machine.loads), machine.sectors, list(driver.texts), machine.banks.conflicts, each)
 
 
 def whole(*shape: int, dtype: Any = np.float32) -> np.ndarray:
@@ -110,18 +118,54 @@ def test_sums_load_each_element_once_and_take_two_launches() -> None:
 
 
 @pytest.mark.parametrize("tiles", [1, 4])
-def test_products_load_each_element_once_a_block(tiles: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("sm", [75, 80])
+def test_products_load_each_element_once_a_block(tiles: int, sm: int, monkeypatch: pytest.MonkeyPatch) -> None:
     if tiles == 1:
         monkeypatch.setattr(stage_tiles, "_ENOUGH", 1)
     a, b = whole(128, 64), whole(64, 128)
     c, plain = np.zeros((128, 128), np.float32), np.zeros((128, 128), np.float32)
-    found = run(wide_product, a, b, c)
+    found = run(wide_product, a, b, c, sm=sm)
     before = run(wide_product, a, b, plain, disable_passes=("stage_tiles",))
     assert (c == a @ b).all() and (c == plain).all()
     assert before.loads["global"] >= 2 * 128 * 128 * 64 * 0.99
-    stretch = 8 if tiles == 1 else 16  # the one behind the last is on its way, too
-    assert found.loads["global"] <= 2 * 128 * (64 + stretch) * tiles**0.5 + 600
+    if sm == 75:
+        stretch = 8 if tiles == 1 else 16  # the one behind the last is on its way, too
+        assert found.loads["global"] <= 2 * 128 * (64 + stretch) * tiles**0.5 + 600
+    else:
+        assert found.sectors == 2 * 128 * 64 * tiles**0.5 / 8  # whole sectors, each once
+        assert found.count("st.global.v4.b32") >= 16 / tiles and not found.conflicts
     assert found.count("ld.shared.v4.b32") >= 4
+
+
+def test_a_stretch_of_f32_is_products_and_wide_loads(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = a_stretch(wide_product, np.float32, 8, monkeypatch)
+    assert one["fma"] == 8 * 8 * 8 and one["ld.shared"] == 8 * 4 and one["bar"] == 1
+    assert one["cp"] == 4 + 1 + 2  # four bytes of a row each, sixteen of a line; commit and wait
+    rest = sum(one.values()) - one["fma"] - one["ld.shared"] - one["cp"]
+    assert rest <= 42
+
+
+def test_a_stretch_of_f16_is_products_of_matrices(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = a_stretch(product, np.float16, 32, monkeypatch)
+    assert one["mma"] == 2 * 4 * 8 and one["ldmatrix"] == 2 * (4 + 4) and one["bar"] == 1
+    assert one["cp"] == 4 + 4 + 2
+    assert sum(one.values()) - one["mma"] - one["ldmatrix"] - one["cp"] <= 80
+
+
+def a_stretch(
+    function: Callable[..., Any], dtype: type, depth: int, monkeypatch: pytest.MonkeyPatch
+) -> dict[str, float]:
+    """What each thread of one tile executes for one stretch of the depth more, by kind; no banks conflict."""
+    monkeypatch.setattr(stage_tiles, "_ENOUGH", 1)
+    counts: list[dict[str, float]] = []
+    for stretches in (8, 12):
+        a, b = whole(128, stretches * depth, dtype=dtype), whole(stretches * depth, 128, dtype=dtype)
+        c = np.zeros((128, 128), np.float32)
+        found = run(function, a, b, c)
+        assert (c == a.astype(np.float32) @ b.astype(np.float32)).all()
+        assert not found.conflicts
+        counts.append(found.each)
+    return {kind: (count - counts[0][kind]) / 4 for kind, count in counts[1].items() if count != counts[0][kind]}
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32])
@@ -176,9 +220,9 @@ SQUARE = (whole(64, 70), whole(70, 64), np.zeros((64, 64), np.float32))
 DOUBLE = tuple(part.astype(np.float64) for part in SQUARE)
 BUDGET: dict[str, tuple[Callable[..., Any], tuple[Any, ...], int, int]] = {
     "sum": (total, (whole(1000),), 64, 64),
-    "product f32": (wide_product, SQUARE, 200, 8704),
-    "product f64": (wide_product, DOUBLE, 184, 8704),
-    "product f16": (product, NARROW, 255, 12288),
+    "product f32": (wide_product, SQUARE, 168, 33792),
+    "product f64": (wide_product, DOUBLE, 184, 26112),
+    "product f16": (product, NARROW, 255, 49152),
     "product tf32": (rounded_product, SQUARE, 255, 24576),
     "rows": (rows, (whole(64, 64), whole(64), np.zeros(64, np.float32)), 56, 0),
     "stencil": (smooth, (whole(66, 66), np.zeros((66, 66), np.float32)), 40, 1360),

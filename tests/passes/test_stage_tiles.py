@@ -106,7 +106,7 @@ def test_tiles_give_what_the_nest_gives(
 @pytest.mark.usefixtures("_small")
 def test_long_statements_are_loops(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stage_tiles, "shapes_of_stages", lambda record, scalar: [StageShape(8, 8, 16, 16, 4)])
-    monkeypatch.setattr(stage_code, "_MOST_STATEMENTS", 16)
+    monkeypatch.setattr(stage_code, "MOST_STATEMENTS", 16)
     tiled, plain = results(CARRIED, "add", (18, 13, 5))
     assert (tiled == plain).all()
 

@@ -4,6 +4,10 @@ Thread t, with g = t // 4 and q = t % 4, holds of the factor with 16 rows, of th
 elements that `LEFT`, `RIGHT` and `SUMS` say, in that order. Factors of 16 bits are 16 deep, those of 32 bits 8. These are the places
 that the instructions of NVIDIA's tensor cores want (`mma.sync`, m16n8k16 and m16n8k8).
 
+`team_load` brings them elements of a block's memory so (`ldmatrix`): matrices have 8 rows of 16 bytes; thread 8 m + r says where row
+r of matrix m starts, and thread t gets of each matrix its row g's elements from `held_of` times q on, or, transposed, its column g's.
+Law: rows start at multiples of 16 bytes, and threads that give no row say the start of some.
+
 Law: products are exact, f32 factors count with the first 10 bits of their fraction alone (which is tf32), and what sums of f32
 are rounded to is the hardware's: an element is off by at most `depth + 1` roundings down to a number of 24 bits of its largest
 addend. Here they are added exactly and rounded once.
@@ -16,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["COUNTS", "LEFT", "RIGHT", "SUMS", "THREADS", "depth_of", "multiplied", "shortened"]
+__all__ = ["COUNTS", "LEFT", "RIGHT", "SUMS", "THREADS", "depth_of", "held_of", "loaded", "multiplied", "shortened"]
 
 THREADS = 32
 ROWS, COLUMNS = 16, 8
@@ -40,6 +44,26 @@ COUNTS = {depth: (len(LEFT[depth]), len(RIGHT[depth])) for depth in LEFT}
 def depth_of(bits: int) -> int:
     """How deep factors of so many bits are."""
     return 16 if bits == 16 else 8
+
+
+def held_of(bits: int) -> int:
+    """How many elements of a matrix of 8 rows of 16 bytes a thread gets."""
+    return 32 // bits
+
+
+def loaded(memory: Any, starts: Sequence[int], count: int, transposed: bool, bits: int) -> list[list[Any]]:
+    """What the threads get of `count` matrices of numbers of so many bits in a block's memory, whose rows start where they say."""
+    length, each = 128 // bits, held_of(bits)
+    found: list[list[Any]] = [[] for _ in range(THREADS)]
+    for matrix in range(count):
+        rows = [memory[start : start + length] for start in starts[8 * matrix : 8 * matrix + 8]]
+        if any(len(row) < length for row in rows) or any(start < 0 or start % length for start in starts):
+            raise IndexError("a row of a matrix that is not one of the memory's")
+        for thread, values in enumerate(found):
+            g, q = divmod(thread, 4)
+            places = range(each * q, each * q + each)
+            values += [rows[k][g] if transposed else rows[g][k] for k in places]
+    return found
 
 
 def multiplied(held: Sequence[Sequence[Any]], depth: int) -> np.ndarray[Any, Any]:

@@ -25,6 +25,7 @@ from quadrants.ir import streams
 from quadrants.ir.external import call as call_external
 from quadrants.ir.external import pointee
 from quadrants.ir.formatting import format_message, format_print
+from quadrants.ir.interpret_copies import lines_aligned
 from quadrants.ir.interpret_lanes import interleaving, lane_access
 from quadrants.ir.interpret_threads import (
     THREAD_STEPS,
@@ -699,6 +700,7 @@ _SPECIAL: dict[str, Callable[[_Program, Op], Step]] = {
     "deinterleave": interleaving,
     "dim": _dim,
     "step": _step,
+    "lines_aligned": lines_aligned,
     "slot": _slot,
     "temporary": _temporary,
     "release": _nothing,

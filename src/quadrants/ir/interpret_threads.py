@@ -18,7 +18,8 @@ import numpy as np
 
 from quadrants.errors import QuadrantsAssertionError
 from quadrants.ir import evaluate as ev
-from quadrants.ir.fragments import THREADS, depth_of, multiplied
+from quadrants.ir.fragments import THREADS, depth_of, loaded, multiplied
+from quadrants.ir.interpret_copies import OwnCopies, copy_steps
 from quadrants.ir.nodes import Op, Value, walk
 from quadrants.ir.races import BlockRaces
 from quadrants.ir.shared_fragments import TEAM, multiplied_in_teams, products_of
@@ -38,7 +39,7 @@ class _Abandoned(BaseException):
 
 class _Member:
     """A thread of a block: `position` in it, `at` the meeting that it has come to (None: it is done), with `value`; how often it
-    has `met` others, by the size of the team."""
+    has `met` others, by the size of the team; its `copies` into the block's memory."""
 
     def __init__(self, team: _Team, position: int, number: int) -> None:
         self.team = team
@@ -49,6 +50,7 @@ class _Member:
         self.value: Any = None
         self.met: dict[int, int] = {}
         self.path: list[int] = []
+        self.copies = OwnCopies()
         self.error: BaseException | None = None
 
     def meet(self, op: Op, value: Any) -> dict[int, Any]:
@@ -63,7 +65,7 @@ class _Member:
 
 class _Team:
     """The threads of one block. `order`: meetings and what is around them, numbered as in the program;
-    `multiplied`: what has been brought to a product of a team, and by team what that gives."""
+    `matrices`: what has been brought to a product of a team or a `team_load`, and by team what that gives."""
 
     def __init__(self, order: dict[Op, int], races: BlockRaces | None) -> None:
         self.order = order
@@ -74,7 +76,7 @@ class _Team:
         self.brought: dict[int, Any] = {}
         self.prefixes: dict[int, dict[int, Any]] = {}
         self.shared: dict[Op, Any] = {}
-        self.multiplied: tuple[Any, dict[int, Any]] = (None, {})
+        self.matrices: tuple[Any, dict[int, Any]] = (None, {})
 
     def run(self, tasks: list[Callable[[], None]], first: int) -> None:
         self.size = len(tasks)
@@ -371,6 +373,26 @@ def _combining(program: Any, op: Op, whose: Callable[[list[int], int], int | Non
     return run
 
 
+def own_copies() -> OwnCopies:
+    """Those of the thread that runs."""
+    return _current.member.copies
+
+
+def _of_matrices(op: Op, threads: int, brought: dict[int, Any], compute: Callable[[list[Any]], Any]) -> Any:
+    """What the current thread gets of what its team makes of what they have brought, which the first who asks computes."""
+    member = _current.member
+    team, place = divmod(member.position, threads)
+    if member.team.matrices[0] is not brought:
+        member.team.matrices = (brought, {})
+    done = member.team.matrices[1]
+    if team not in done:
+        held = [values for _, values in _team(op, brought)]
+        if len(held) < threads:
+            raise _told(op, f"{len(held)} threads hold small matrices, not {threads}")
+        done[team] = compute(held)
+    return done[team][place]
+
+
 def _team_multiply(program: Any, op: Op) -> Callable[[Environment], None]:
     depth = depth_of(scalar_of(op.operands[0].type).bits)
 
@@ -393,21 +415,9 @@ def _team_multiply_shared(program: Any, op: Op) -> Callable[[Environment], None]
 def _multiplying(
     op: Op, threads: int, product: Callable[[list[Any], Environment], Any], operands: Sequence[Value]
 ) -> Callable[[Environment], None]:
-    """What a thread gets of what all of its team have brought, by number; computed by the first who asks."""
-
     def run(env: Environment) -> None:
-        member = _current.member
-        brought = member.meet(op, [env[value] for value in operands])
-        team, place = divmod(member.position, threads)
-        if member.team.multiplied[0] is not brought:
-            member.team.multiplied = (brought, {})
-        done = member.team.multiplied[1]
-        if team not in done:
-            held = [values for _, values in _team(op, brought)]
-            if len(held) < threads:
-                raise _told(op, f"{len(held)} threads hold small matrices, not {threads}")
-            done[team] = product(held, env)
-        env.update(zip(op.results, done[team][place]))
+        brought = _current.member.meet(op, [env[value] for value in operands])
+        env.update(zip(op.results, _of_matrices(op, threads, brought, lambda held: product(held, env))))
 
     return run
 
@@ -416,6 +426,18 @@ def _told(op: Op, text: str) -> QuadrantsAssertionError:
     error = QuadrantsAssertionError(text)
     error.location = op.location
     return error
+
+
+def _team_load(program: Any, op: Op) -> Callable[[Environment], None]:
+    memory, place = op.operands
+    count, transposed, bits = op.attribute("count"), op.attribute("transposed", False), scalar_of(memory.type).bits
+
+    def run(env: Environment) -> None:
+        brought, rows = _current.member.meet(op, int(env[place])), env[memory]
+        found = _of_matrices(op, THREADS, brought, lambda starts: loaded(rows, starts, count, transposed, bits))
+        env.update(zip(op.results, found))
+
+    return run
 
 
 def _prefixes(brought: dict[int, Any], first: int, size: int, combine: Callable[[Any, Any], Any]) -> dict[int, Any]:
@@ -442,4 +464,6 @@ THREAD_STEPS: dict[str, Callable[[Any, Op], Callable[[Environment], None]]] = {
     "team_scan": _team_scan,
     "team_multiply": _team_multiply,
     "team_multiply_shared": _team_multiply_shared,
+    "team_load": _team_load,
+    **copy_steps(own_copies, note_access),
 }

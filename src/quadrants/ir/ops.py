@@ -576,7 +576,7 @@ _row(
     "store",
     rules.store,
     -1,
-    "writes a value (first operand) to an array's element at the indices",
+    "writes a value (first operand) to an array's element at the indices (at an address that is a multiple of `aligned` bytes, if given)",
     effects="writes",
     cost=4,
 )
@@ -606,6 +606,13 @@ _row(
 )
 _row("dim", rules.dim, 1, "the size of an array's `axis`", cost=0.1)
 _row("step", rules.dim, 1, "how many elements apart neighbours along an array's `axis` lie", cost=0.1)
+_row(
+    "lines_aligned",
+    rules.lines_aligned,
+    1,
+    "whether neighbours along an array's last axis lie side by side, and each line of them starts at a multiple of `bytes` bytes",
+    cost=0.1,
+)
 _row("slot", rules.slot, 0, "private memory for one value of `type`, undefined at first", effects="writes", cost=0.1)
 _row(
     "temporary",
@@ -698,6 +705,26 @@ _row(
     "team",
     cost=64,
 )
+_row(
+    "team_load",
+    rules.team_load,
+    -1,
+    "what the thread gets of `count` matrices of 8 rows of 16 bytes, whose starts in a block's memory 32 threads give "
+    "(`ir/fragments.py`)",
+    "team",
+    cost=8,
+)
+_row(
+    "copy_begin",
+    rules.copy_begin,
+    -1,
+    "begins to copy `elements` neighbours along an array's last axis to as many in a block's memory; behind the first `length` "
+    "(last operand) are zeros, and where it is 0 the indices need not be the array's",
+    "team",
+    cost=8,
+)
+_row("copy_commit", rules.barrier, 0, "what copies the thread began since it last did so are a group", "team")
+_row("copy_wait", rules.copy_wait, 0, "waits until at most the last `groups` groups of the thread are not done", "team")
 
 # Control.
 _row(

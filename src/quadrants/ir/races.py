@@ -27,7 +27,9 @@ _VERBS = {
     "update": "updates",
     "update_loaded": "updates",
     "compare_exchange": "exchanges",
+    "copy_begin": "copies to",
 }
+_STORES = frozenset({"store", "copy_begin"})
 _GROUPS = {"sub": "add"}
 _EXCHANGES = frozenset({"exchange", "compare_exchange"})
 
@@ -147,7 +149,7 @@ class BlockRaces:
         written = self._written.get(array.ctypes.data)
         if written is None:
             written = self._written[array.ctypes.data] = np.zeros(array.shape, bool)
-        if op.kind == "store":
+        if op.kind in _STORES:
             written[indices] = True
         elif self._unwritten is None and not np.all(written[indices]):
             place = _place(self._names, array_value, indices)
@@ -163,7 +165,7 @@ def is_shared(array_value: Value) -> bool:
 
 
 def _stored(op: Op, value: Any) -> bytes:
-    return np.asarray(value).tobytes() if op.kind == "store" else b""
+    return np.asarray(value).tobytes() if op.kind in _STORES else b""
 
 
 def _have_not_met(touch: _Touch, other: _Touch) -> bool:
@@ -186,7 +188,7 @@ def _meet(element: _Element, touch: _Touch, apart: Callable[[_Touch, _Touch], bo
     same = [other for other in mine if other.iteration == touch.iteration]
     if len(mine) < 2 and not same:
         mine.append(touch)
-    elif same and (kind == "store" or touch.met):
+    elif same and (kind in _STORES or touch.met):
         mine[:] = [touch if other.iteration == touch.iteration else other for other in mine]
     elif not apart(touch, mine[0]):
         mine[0] = touch
@@ -221,7 +223,7 @@ def _kind(op: Op) -> str:
 
 def _order_matters(kind: str, touch: _Touch, other_kind: str, other: _Touch) -> bool:
     if kind == other_kind:
-        return kind == "store" and touch.value != other.value
+        return kind in _STORES and touch.value != other.value
     return _EXCHANGES.isdisjoint((kind, other_kind))
 
 

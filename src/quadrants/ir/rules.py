@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from quadrants.ir.fragments import COUNTS, SUMS, THREADS, depth_of
+from quadrants.ir.fragments import COUNTS, SUMS, THREADS, depth_of, held_of
 from quadrants.ir.shared_fragments import products_of
+from quadrants.ir.threads import COPIED
 from quadrants.ir.types import (
     ArrayType,
     LaneType,
@@ -427,6 +428,47 @@ def team_multiply_shared(operands: Types, attributes: Attributes) -> Types:
     if operands[2:] != (i64, i64) + (f32,) * count:
         raise TypeError(f"a stage and a unit of i64 and {count} numbers of f32 are expected")
     return (f32,) * count
+
+
+def _place_in_block(memory: Type, place: Types) -> ScalarType:
+    if type(memory) is not ArrayType or memory.layout != "B" or memory.rank != 1:
+        raise TypeError(f"a place in {memory}: a block's memory of one axis is expected")
+    _indices(place, 1)
+    return memory.scalar
+
+
+def team_load(operands: Types, attributes: Attributes) -> Types:
+    scalar = _place_in_block(operands[0] if operands else f32, operands[1:])
+    count, transposed = attributes["count"], attributes.get("transposed")
+    if attributes["width"] != THREADS or count not in (1, 2, 4):
+        raise TypeError(f"{count} matrices for {attributes['width']} threads")
+    if scalar not in (f16, bf16, f32) or (transposed and scalar is f32):
+        raise TypeError(f"matrices of {scalar}{', transposed' if transposed else ''}")
+    return (scalar,) * (count * held_of(scalar.bits))
+
+
+def copy_begin(operands: Types, attributes: Attributes) -> Types:
+    scalar = _place_in_block(operands[0], operands[1:2])
+    array, *indices = operands[2:-1]
+    if type(array) is not ArrayType or not array.has_descriptor or array.scalar is not scalar:
+        raise TypeError(f"a copy of {array} to numbers of {scalar}")
+    _indices((*indices, operands[-1]), array.rank + 1)
+    if attributes["elements"] * scalar.bytes not in COPIED:
+        raise TypeError(f"a copy of {attributes['elements']} numbers of {scalar}")
+    return ()
+
+
+def copy_wait(operands: Types, attributes: Attributes) -> Types:
+    if attributes["groups"] not in range(8):
+        raise TypeError(f"a wait for all but {attributes['groups']} groups")
+    return ()
+
+
+def lines_aligned(operands: Types, attributes: Attributes) -> Types:
+    array = operands[0]
+    if type(array) is not ArrayType or not array.has_descriptor or not array.rank or attributes["bytes"] not in COPIED:
+        raise TypeError(f"lines of {array} at multiples of {attributes['bytes']}")
+    return (u1,)
 
 
 # Functions of C.

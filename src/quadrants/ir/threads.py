@@ -32,6 +32,8 @@ from quadrants.ir.types import ScalarType
 
 __all__ = [
     "COMBINERS",
+    "COPIED",
+    "COPIES",
     "DEFAULT_BLOCK",
     "MEETINGS",
     "MOST_THREADS",
@@ -51,12 +53,19 @@ __all__ = [
 DEFAULT_BLOCK = 128
 MOST_THREADS = 1024
 MEETINGS = frozenset(
-    {"barrier", "shuffle", "ballot", "team_reduce", "team_scan", "team_multiply", "team_multiply_shared"}
+    {"barrier", "shuffle", "ballot", "team_reduce", "team_scan", "team_multiply", "team_multiply_shared", "team_load"}
 )
 """What no thread gets beyond before the others have come to it."""
-TEAM_OPS = MEETINGS | {"shared", "thread_index", "fence"}
-ORDERING = MEETINGS | {"fence"}
+COPIES = frozenset({"copy_begin", "copy_commit", "copy_wait"})
+"""Copies from memory to the block's that go on while threads do something else. Law: from `copy_begin` to the thread's `copy_wait` for
+its group no thread reaches the elements that are copied to, or writes those copied from; others than the thread see them behind the
+next barrier."""
+TEAM_OPS = MEETINGS | COPIES | {"shared", "thread_index", "fence"}
+ORDERING = MEETINGS | COPIES | {"fence"}
 """What may put the memory accesses of threads in order: no access moves from one side of it to the other."""
+
+COPIED = (4, 8, 16)
+"""Bytes that one copy brings, from and to addresses that are multiples of them."""
 
 SHARED_ALIGNMENT = 16
 """The bytes that the address of memory which a block shares is a multiple of."""

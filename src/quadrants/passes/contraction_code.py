@@ -7,6 +7,7 @@ from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Value
 from quadrants.passes.clone import clone_ops
 from quadrants.passes.contractions import Contraction, Range
+from quadrants.passes.structure import count_ops
 
 __all__ = ["ContractionCode", "rounded_up", "sum_of", "times"]
 
@@ -73,6 +74,11 @@ class ContractionCode:
         start = values.get(found.start, found.start)
         values[op.results[0]] = builder.emit("sub" if found.negative else "add", start, total)
         builder.block.ops += clone_ops(found.statement.ops[at + 1 : -1], values)
+
+    def statement_size(self) -> int:
+        """How many operations that is."""
+        found = self.contraction
+        return count_ops(found.statement) - sum(map(count_ops, found.reduction.regions))
 
     def _update(self, builder: Builder, total: Value, values: dict[Value, Value]) -> None:
         """The element that the nest updates depth by depth is updated once; no other point has it."""

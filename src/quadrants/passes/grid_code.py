@@ -9,7 +9,16 @@ from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Block, Value
 from quadrants.ir.types import ScalarType, i64, matrix_type, scalar_of
 
-__all__ = ["GridLoop", "Odometer", "combine_in_block", "combined_in_teams", "flat_counters", "rounded_up", "when"]
+__all__ = [
+    "GridLoop",
+    "Odometer",
+    "combine_in_block",
+    "combined_in_teams",
+    "either",
+    "flat_counters",
+    "rounded_up",
+    "when",
+]
 
 
 class GridLoop:
@@ -101,12 +110,19 @@ def rounded_up(builder: Builder, value: Value, step: int) -> Value:
 
 def when(builder: Builder, condition: Value, fill: Callable[[Builder], None]) -> None:
     """Appends what `fill` writes under a condition."""
-    then, otherwise = Block(), Block()
-    inner = Builder(then, builder.location)
-    fill(inner)
-    inner.op("yield")
-    Builder(otherwise, builder.location).op("yield")
-    builder.op("if", condition, regions=(then, otherwise), types=())
+    either(builder, condition, fill, lambda inner: None)
+
+
+def either(
+    builder: Builder, condition: Value, fill: Callable[[Builder], None], otherwise: Callable[[Builder], None]
+) -> None:
+    """Appends what `fill` writes under a condition, and what `otherwise` does under its contrary."""
+    regions = (Block(), Block())
+    for region, write in zip(regions, (fill, otherwise)):
+        inner = Builder(region, builder.location)
+        write(inner)
+        inner.op("yield")
+    builder.op("if", condition, regions=regions, types=())
 
 
 def combine_in_block(grid: GridLoop, values: Sequence[Value], combiners: Sequence[str], subgroup: int) -> list[Value]:

@@ -16,17 +16,16 @@ from quadrants.ir.types import matrix_type
 from quadrants.passes.contraction_code import ContractionCode, rounded_up, sum_of, times
 from quadrants.passes.contractions import Contraction, Range
 from quadrants.passes.grid_code import GridLoop, when
-from quadrants.passes.structure import count_ops
 from quadrants.passes.tile_code import loop
 from quadrants.records import Record
 
-__all__ = ["PADDING", "Part", "Side", "StageShape", "StageWriter"]
+__all__ = ["MOST_STATEMENTS", "PADDING", "Part", "Side", "StageShape", "StageWriter"]
 
 _RUN = 4
 """Neighbouring rows or columns of a thread: what it reads from shared memory at once."""
 PADDING = 4
 """Elements between lines of shared memory, so that those of one column lie in several banks."""
-_MOST_STATEMENTS = 1024
+MOST_STATEMENTS = 1024
 """Operations of a thread's statements written one after the other, at most; more are a loop."""
 
 
@@ -93,6 +92,21 @@ class Side(Record):
     part: Part
 
 
+def _in_grid(builder: Builder, thread: Value, across: int, threads: int) -> tuple[Value, Value]:
+    """A thread's place in the grid: those of a subgroup of 32 are 4 rows of 8, its quarters 2 rows of 4, so that what they
+    read of either factor is short."""
+
+    def bits(first: int, count: int) -> Value:
+        return builder.bit_and(builder.shr(thread, builder.index(first)), builder.index((1 << count) - 1))
+
+    if across < 8 or threads < 4 * across:
+        return builder.shr(thread, builder.index(across.bit_length() - 1)), bits(0, across.bit_length() - 1)
+    high = (across // 8).bit_length() - 1
+    along = sum_of(builder, bits(0, 2), times(builder, bits(3, 1), 4), times(builder, bits(5, high), 8))
+    rest = builder.shr(thread, builder.index(5 + high))
+    return sum_of(builder, bits(2, 1), times(builder, bits(4, 1), 2), times(builder, rest, 4)), along
+
+
 class StageWriter(ContractionCode):
     """Writes a contraction as a grid loop."""
 
@@ -143,8 +157,7 @@ class StageWriter(ContractionCode):
     def parts(self, grid: GridLoop) -> tuple[Part, Part]:
         """Which rows and which columns are a thread's."""
         shape, inside = self.shape, grid.inside
-        down = inside.shr(grid.thread, inside.index(shape.across.bit_length() - 1))
-        along = inside.bit_and(grid.thread, inside.index(shape.across - 1))
+        down, along = _in_grid(inside, grid.thread, shape.across, shape.threads)
         zero = inside.index(0)
         left = Part(shape.own_rows, _RUN, shape.rows // shape.own_rows, down, zero)
         return left, Part(shape.own_columns, _RUN, shape.across, along, zero)
@@ -247,7 +260,7 @@ class StageWriter(ContractionCode):
     # What the nest does with the sums.
 
     def _finish(self, builder: Builder, sums: list[Value], left: Side, right: Side) -> None:
-        if len(sums) * count_ops(self.contraction.statement) > _MOST_STATEMENTS:
+        if len(sums) * self.statement_size() > MOST_STATEMENTS:
             self._finish_in_loops(builder, sums, left, right)
             return
         rows, columns = (

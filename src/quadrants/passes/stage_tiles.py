@@ -18,10 +18,12 @@ from quadrants.passes.context import PassContext
 from quadrants.passes.contractions import Contraction, find_contractions
 from quadrants.passes.fold import number_of
 from quadrants.passes.stage_code import StageShape, StageWriter
+from quadrants.passes.stage_copies import CopyWriter, source_of
 from quadrants.passes.structure import host_knows
 from quadrants.passes.tensor_code import TensorShape, TensorWriter, factors_of
+from quadrants.passes.tensor_copies import TensorCopyWriter
 
-__all__ = ["run", "shapes_of_stages", "shapes_on_tensor_cores"]
+__all__ = ["run", "shapes_of_copies", "shapes_of_stages", "shapes_of_tensor_copies", "shapes_on_tensor_cores"]
 
 _LEAST = 16
 """Rows, columns and depth from which tiles pay."""
@@ -43,11 +45,13 @@ def run(module: Module, context: PassContext) -> None:
         if writers and context.permit():
             _replace(contraction, writers)
             context.count(
-                f"contractions {'on tensor cores' if type(writers[0]) is TensorWriter else 'in shared memory'}"
+                f"contractions {'on tensor cores' if isinstance(writers[0], TensorWriter) else 'in shared memory'}"
             )
 
 
 def _in_shared_memory(contraction: Contraction, record: Any) -> Sequence[StageWriter]:
+    if record.asynchronous_copies and _has_sources(contraction):
+        return [CopyWriter(contraction, *shape) for shape in shapes_of_copies(record, contraction.scalar)]
     return [StageWriter(contraction, shape) for shape in shapes_of_stages(record, contraction.scalar)]
 
 
@@ -60,6 +64,8 @@ def _on_tensor_cores(contraction: Contraction, record: Any) -> Sequence[StageWri
     narrow, scalar = factors_of(contraction)
     if scalar is f32 and wish != "tf32":
         return ()
+    if record.asynchronous_copies and scalar is not f32 and _has_sources(narrow):
+        return [TensorCopyWriter(narrow, *shape) for shape in shapes_of_tensor_copies(record, scalar)]
     return [TensorWriter(narrow, shape) for shape in shapes_on_tensor_cores(record, scalar)]
 
 
@@ -71,6 +77,18 @@ def shapes_on_tensor_cores(record: Any, scalar: ScalarType) -> Sequence[TensorSh
     return [shape for shape in shapes if _has_room(record, shape, scalar)]
 
 
+def shapes_of_tensor_copies(record: Any, scalar: ScalarType) -> Sequence[tuple[TensorShape, int]]:
+    """The same where copies go on meanwhile, with the number of stretches that shared memory has. Its lines need no padding."""
+    if scalar.name not in record.tensor_products:
+        return ()
+    shapes = (TensorShape(8, 16, 128, 128, 32, scalar.bits), 3), (TensorShape(4, 8, 64, 64, 32, scalar.bits), 4)
+    return [
+        (shape, stages)
+        for shape, stages in shapes
+        if _has_place(record, shape.threads, stages * shape.depth * (shape.rows + shape.columns) * scalar.bytes)
+    ]
+
+
 def shapes_of_stages(record: Any, scalar: ScalarType) -> Sequence[StageShape]:
     """The tiles that a record's blocks have room for, the largest first: as many sums a thread as registers hold."""
     if scalar.bytes > 4:
@@ -80,8 +98,32 @@ def shapes_of_stages(record: Any, scalar: ScalarType) -> Sequence[StageShape]:
     return [shape for shape in shapes if _has_room(record, shape, scalar)]
 
 
+def shapes_of_copies(record: Any, scalar: ScalarType) -> Sequence[tuple[StageShape, int]]:
+    """The same where copies go on meanwhile, with the number of stretches that shared memory has."""
+    if scalar.bytes > 4:
+        shapes = (StageShape(4, 4, 64, 64, 8), 3), (StageShape(4, 4, 32, 32, 8), 3)
+    else:
+        shapes = (StageShape(8, 8, 128, 128, 8), 4), (StageShape(4, 4, 64, 64, 16), 3)
+    return [
+        (shape, stages)
+        for shape, stages in shapes
+        if _has_place(record, shape.threads, stages * shape.elements * scalar.bytes)
+    ]
+
+
+def _has_sources(contraction: Contraction) -> bool:
+    """Whether both factors may be copied as they are."""
+    sides = ((contraction.left, contraction.row), (contraction.right, contraction.column))
+    return all(source_of(contraction, factor, part) is not None for factor, part in sides)
+
+
 def _has_room(record: Any, shape: StageShape, scalar: ScalarType) -> bool:
-    return record.block_threads >= shape.threads and record.shared_memory_bytes >= shape.elements * scalar.bytes
+    return _has_place(record, shape.threads, shape.elements * scalar.bytes)
+
+
+def _has_place(record: Any, threads: int, size: int) -> bool:
+    """Whether a block has so many threads and bytes of shared memory."""
+    return record.block_threads >= threads and record.shared_memory_bytes >= size
 
 
 def _is_surely_small(contraction: Contraction) -> bool:

@@ -113,6 +113,12 @@ class TensorWriter(StageWriter):
         base = times(builder, at, self.depth)
         lefts = [self._left(builder, left, base, down) for down in range(self.shape.own_rows // 2)]
         rights = [self._right(builder, right, base, along) for along in range(self.shape.own_columns // 2)]
+        return self.multiplied(builder, lefts, rights, totals)
+
+    def multiplied(
+        self, builder: Builder, lefts: list[list[Value]], rights: list[list[Value]], totals: list[Value]
+    ) -> list[Value]:
+        """A thread's sums with the products of small matrices added: 16 rows each by 8 columns each."""
         found = list(totals)
         for down, one in enumerate(lefts):
             for along, other in enumerate(rights):

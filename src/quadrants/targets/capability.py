@@ -62,6 +62,11 @@ class CapabilityRecord(Record):
         "are taken apart",
     )
     block_fences: bool = _field(True, "whether a thread's fence orders its memory for its block, without a barrier")
+    asynchronous_copies: bool = _field(
+        False,
+        "whether threads copy from memory to that of their block while they compute, and whether teams of 32 load small matrices "
+        "from it",
+    )
     tensor_products: frozenset[str] = _field(
         frozenset(),
         "types of factors (f16, bf16, tf32: f32 that is rounded) of which 32 threads multiply small matrices in one instruction",

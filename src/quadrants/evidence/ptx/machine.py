@@ -93,7 +93,7 @@ class Machine:
     """A GPU's multiprocessors. `steps` counts the blocks of code that ran, `threads` the threads of all launches, `loads` the
     elements that threads loaded, by the space of memory; `sectors`, if `counts_sectors`, the pieces of 32 bytes that warps' loads from
     global memory reach, one by one: threads side by side that run together are taken for a warp; `banks`, where there is a counter, how
-    warps go to shared memory. `copies`: those into shared memory of the block that runs, where the code has any."""
+    warps go to shared memory; `executed`, if `counts_instructions`, the instructions that threads ran, by kind (translate.Step). `copies`: those into shared memory of the block that runs, where the code has any."""
 
     def __init__(self, memory: Memory | None = None) -> None:
         self.memory = memory or Memory()
@@ -105,6 +105,8 @@ class Machine:
         self.counts_sectors = False
         self.sectors = 0
         self.banks: BankCounter | None = None
+        self.counts_instructions = False
+        self.executed: Counter[str] = Counter()
         self.copies: Copies | None = None
         self.watched = _UNWATCHED
         self.conditions: dict[int, int] = {}
@@ -161,6 +163,8 @@ class Machine:
                 raise Trap(f"the code does not end within {_MOST_STEPS} blocks")
             if places is None:
                 step = steps[at]
+                if self.counts_instructions:
+                    self._count(step, n)
                 condition = step.run(slots, n, self)
                 following = _following(step, condition, n)
                 if type(following) is int:
@@ -198,6 +202,10 @@ class Machine:
                     at -= _WAITS
                     self._meet()
 
+    def _count(self, step: Step, threads: int) -> None:
+        for kind, count in step.instructions.items():
+            self.executed[kind] += count * threads
+
     def _meet(self) -> None:
         """All threads are at a barrier."""
         if self.copies is not None:
@@ -206,6 +214,8 @@ class Machine:
 
     def _partly(self, step: Step, slots: list[Any], active: np.ndarray[Any, Any]) -> Any:
         """Runs a block for some of the threads."""
+        if self.counts_instructions:
+            self._count(step, len(active))
         some: list[Any] = [None] * len(slots)
         for slot in step.reads:
             some[slot] = slots[slot][active]
@@ -252,7 +262,7 @@ class Machine:
         assert self.copies is not None
         self.loads["copied"] += len(targets)
         if self.counts_sectors:
-            self.count_sectors(sources, size)
+            self.count_sectors(sources[np.broadcast_to(lengths, sources.shape) > 0], size)
         if self.banks is not None:
             self.banks.note("copy", targets, size, threads)
         self.copies.begin(targets, sources, size, lengths, threads)

@@ -7,6 +7,7 @@ block reads the slots `reads` first and fills in the slots `writes` last; it giv
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -39,7 +40,7 @@ class Step:
     """One block: its code, the slots it reads and writes, and how it ends. `kind`: 'next', 'jump', 'branch', 'table', 'end',
     'barrier'; `targets`: numbers of blocks, of a branch first the one where its condition holds. `members`: the slot that names the
     lanes for which the block waits, `everybody` where it waits for those of a number (0: for none); `of_warpgroup`: for those of
-    four warps."""
+    four warps. `instructions`: how many it has, by kind (the opcode's first word, of accesses with the space of memory)."""
 
     run: Callable[..., Any]
     reads: tuple[int, ...]
@@ -50,6 +51,7 @@ class Step:
     members: int | None = None
     everybody: int = 0
     of_warpgroup: bool = False
+    instructions: Counter[str] = field(default_factory=Counter[str])
 
 
 @dataclass
@@ -129,10 +131,17 @@ def translate(function: Function, symbols: dict[str, int], namespace: dict[str, 
         members = numbers.get(named)
         everybody = number(named) if named and members is None else 0
         of_warpgroup = bool(body) and body[0].of_warpgroup
+        count = Counter(map(_kind, [op for op in (*body, function.blocks[k].ending) if op is not None]))
         code.steps.append(
-            Step(constants[f"block{k}"], reads, writes, kind, targets, negated, members, everybody, of_warpgroup)
+            Step(constants[f"block{k}"], reads, writes, kind, targets, negated, members, everybody, of_warpgroup, count)
         )
     return code
+
+
+def _kind(op: Instruction) -> str:
+    word = op.words[0]
+    space = next((part for part in op.words[1:] if part in ("global", "shared", "local", "param")), "")
+    return f"{word}.{space}" if word in ("ld", "st", "atom", "red") and space else word
 
 
 class _BlockWriter:

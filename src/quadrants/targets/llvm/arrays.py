@@ -114,6 +114,17 @@ class ArrayAccess:
             total = size if total == "1" else self._writer.early(f"mul nsw i64 {total}, {size}")
         return total
 
+    def lines_aligned(self, size: int) -> str:
+        """Whether neighbours along the last axis lie side by side, and their lines start at multiples of so many bytes."""
+        writer, type_ = self._writer, self.type
+        bits = writer.assign(f"ptrtoint ptr {self.data()} to i64")
+        for axis in range(type_.rank - 1):
+            step = writer.assign(f"mul i64 {self.step(axis)}, {type_.scalar.bytes}")
+            bits = writer.assign(f"or i64 {bits}, {step}")
+        found = writer.assign(f"icmp eq i64 {writer.assign(f'and i64 {bits}, {size - 1}')}, 0")
+        side_by_side = writer.assign(f"icmp eq i64 {self.step(type_.rank - 1)}, 1")
+        return writer.assign(f"and i1 {found}, {side_by_side}")
+
     def address(self, indices: list[str]) -> str:
         """The pointer to the element at the indices (i64, one an axis)."""
         writer, type_ = self._writer, self.type
@@ -149,17 +160,20 @@ class ArrayAccess:
         own."""
         access, count = self.reach(indices)
         address = access.address(indices[:count])
-        size = self.type.scalar.bytes
-        annotations = access.annotations.replace(f", align {size}", f", align {max(aligned, size)}", 1)
-        text = f"load {memory_type(self.type.scalar)}, ptr {address}{annotations}"
+        text = f"load {memory_type(self.type.scalar)}, ptr {address}{access.noted(aligned)}"
         return from_memory(self._writer, self.type.scalar, self._writer.assign(text))
 
-    def store(self, value: str, indices: list[str]) -> None:
-        """Writes an element."""
+    def noted(self, aligned: int) -> str:
+        """What follows an access whose address is a multiple of so many bytes, if of more than its own."""
+        size = self.type.scalar.bytes
+        return self.annotations.replace(f", align {size}", f", align {max(aligned, size)}", 1)
+
+    def store(self, value: str, indices: list[str], aligned: int = 0) -> None:
+        """Writes an element; `aligned` as for `load`."""
         access, count = self.reach(indices)
         address = access.address(indices[:count])
         stored = to_memory(self._writer, self.type.scalar, value)
-        self._writer.line(f"store {memory_type(self.type.scalar)} {stored}, ptr {address}{access.annotations}")
+        self._writer.line(f"store {memory_type(self.type.scalar)} {stored}, ptr {address}{access.noted(aligned)}")
 
 
 def from_memory(writer: Writer, scalar: ScalarType, loaded: str) -> str:

@@ -45,7 +45,7 @@ def _store(writer: Writer, op: Op) -> None:
     _refuse_wrap(op)
     value, array, *indices = op.operands
     stored = writer.name(value)
-    writer.array(array).store(stored, _indices(writer, tuple(indices)))
+    writer.array(array).store(stored, _indices(writer, tuple(indices)), op.attribute("aligned", 0))
 
 
 def _slot(writer: Writer, op: Op) -> None:
@@ -56,6 +56,11 @@ def _slot(writer: Writer, op: Op) -> None:
 
 def _step(writer: Writer, op: Op) -> None:
     writer.names[op.results[0]] = writer.array(op.operands[0]).step(op.attributes["axis"])
+
+
+def _lines_aligned(writer: Writer, op: Op) -> None:
+    access, size = writer.array(op.operands[0]), op.attributes["bytes"]
+    writer.names[op.results[0]] = access.lines_aligned(size)
 
 
 def _update(writer: Writer, op: Op) -> None:
@@ -172,6 +177,7 @@ HANDLERS = {
     "store": _store,
     "slot": _slot,
     "step": _step,
+    "lines_aligned": _lines_aligned,
     "update": _update,
     "compare_exchange": _compare_exchange,
 }

@@ -24,10 +24,18 @@ PLAIN = replace(
     subgroup_sizes=(32,),
     shared_memory_bytes=48 * 1024,
     tensor_products=frozenset(["f16", "bf16", "tf32"]),
+    asynchronous_copies=True,
 )
 """What the reference can do, on a device with memory of its own that runs the threads of blocks at once."""
 
-APART = replace(PLAIN, block_threads=0, subgroup_sizes=(), shared_memory_bytes=0, tensor_products=frozenset())
+APART = replace(
+    PLAIN,
+    block_threads=0,
+    subgroup_sizes=(),
+    shared_memory_bytes=0,
+    tensor_products=frozenset(),
+    asynchronous_copies=False,
+)
 """A device that runs one thread of a block at a time: block loops are taken apart for it, as for CPUs."""
 
 _WITHOUT_F64 = frozenset(scalar.name for scalar in scalar_types if scalar.name != "f64")
@@ -41,6 +49,8 @@ METAL: CapabilityRecord = replace(
     fused_multiply_add=True,
     subgroup_sizes=(32,),
     shared_memory_bytes=32 * 1024,
+    tensor_products=frozenset(),
+    asynchronous_copies=False,
     functions=frozenset(),
 )
 """An Apple GPU of the last years."""
@@ -54,6 +64,8 @@ D3D12: CapabilityRecord = replace(
     fused_multiply_add=False,
     subgroup_sizes=(4, 8, 16, 32, 64, 128),
     shared_memory_bytes=32 * 1024,
+    tensor_products=frozenset(),
+    asynchronous_copies=False,
     functions=frozenset(),
 )
 """Windows, shader model 6.6."""

@@ -15,7 +15,7 @@ from quadrants.targets.llvm.emit_device import CompiledTasks, emit_tasks
 
 __all__ = ["SM", "compile_tasks", "generation", "machine_of", "record_of"]
 
-VERSION = "1"
+VERSION = "2"
 SM = (75, 80, 86, 87, 89, 90, 100, 120)
 """The processors that code is made for; newer ones of a family run the code of older ones."""
 
@@ -50,6 +50,7 @@ def record_of(sm: int) -> CapabilityRecord:
         subgroup_sizes=(32,),
         shared_memory_bytes=48 * 1024,
         tensor_products=frozenset(["f16", "bf16", "tf32"] if sm >= 80 else []),
+        asynchronous_copies=sm >= 80,
         exact_remainder=False,
     )
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from quadrants.ir.fragments import COUNTS, SUMS, depth_of
 from quadrants.ir.nodes import Op, Value
-from quadrants.ir.types import ScalarType, bf16, f16
-from quadrants.targets.llvm.arrays import to_memory
+from quadrants.ir.types import ScalarType, bf16, f16, scalar_of
+from quadrants.targets.llvm.arrays import from_memory, to_memory
+from quadrants.targets.llvm.cuda.copies import shared_address
 from quadrants.targets.llvm.writer import Writer, scalar
 
-__all__ = ["multiply"]
+__all__ = ["load_matrices", "multiply"]
 
 _NAMES = {"f16": "m16n8k16.row.col.f32.f32", "bf16": "m16n8k16.row.col.bf16", "f32": "m16n8k8.row.col.tf32"}
 
@@ -27,6 +28,31 @@ def multiply(writer: Writer, op: Op) -> None:
     found = writer.call(struct, symbol, arguments, ", ".join(types), "convergent nounwind")
     for k, result in enumerate(op.results):
         writer.names[result] = writer.assign(f"extractvalue {struct} {found}, {k}")
+
+
+def load_matrices(writer: Writer, op: Op) -> None:
+    """`team_load`, for threads that are all there: of 16-bit numbers two come in a register, the lower bits first."""
+    held, count = scalar_of(op.operands[0].type), op.attributes["count"]
+    symbol = f"llvm.nvvm.ldmatrix.sync.aligned.m8n8.x{count}{'.trans' if op.attribute('transposed') else ''}.b16.p3"
+    struct = f"{{ {', '.join(['i32'] * count)} }}" if count > 1 else "i32"
+    address = f"ptr addrspace(3) {shared_address(writer, op)}"
+    found = writer.call(struct, symbol, address, "ptr addrspace(3)", "convergent nounwind")
+    words = [writer.assign(f"extractvalue {struct} {found}, {k}") if count > 1 else found for k in range(count)]
+    numbers = [number for word in words for number in _numbers(writer, held, word)]
+    writer.names.update(zip(op.results, numbers))
+
+
+def _numbers(writer: Writer, held: ScalarType, word: str) -> list[str]:
+    """The numbers in a register."""
+    if held not in (f16, bf16):
+        return [writer.assign(f"bitcast i32 {word} to float")]
+    if held is f16:
+        pair = writer.assign(f"bitcast i32 {word} to <2 x half>")
+        parts = [writer.assign(f"extractelement <2 x half> {pair}, i32 {k}") for k in range(2)]
+    else:
+        upper = writer.assign(f"lshr i32 {word}, 16")
+        parts = [writer.assign(f"trunc i32 {part} to i16") for part in (word, upper)]
+    return [from_memory(writer, held, part) for part in parts]
 
 
 def _words(writer: Writer, factor: ScalarType, values: tuple[Value, ...]) -> list[str]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from quadrants.ir.external import PTX_REGISTERS
-from quadrants.targets.llvm.cuda.products import multiply
+from quadrants.targets.llvm.cuda import copies
+from quadrants.targets.llvm.cuda.products import load_matrices, multiply
 from quadrants.targets.llvm.device_state import STATE_FUNCTIONS, SUPPORTED
 from quadrants.targets.llvm.emit_device import DeviceWords
 from quadrants.targets.llvm.emit_threads import SYMBOLS
@@ -87,5 +88,11 @@ WORDS = DeviceWords(
     supported=("qd_thread", "qd_threads", *SYMBOLS, *SUPPORTED),
     subgroup=32,
     fences={"subgroup": "block", "block": "block", "grid": "device"},
-    handlers={"team_multiply": multiply},
+    handlers={
+        "team_multiply": multiply,
+        "team_load": load_matrices,
+        "copy_begin": copies.begin,
+        "copy_commit": copies.commit,
+        "copy_wait": copies.wait,
+    },
 )

@@ -1,0 +1,158 @@
+"""Contractions whose factors are copied into shared memory while threads compute: every shape of tiles means what the nest means,
+whatever lines are aligned, and what may not be copied as it is goes by way of registers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from quadrants import knobs
+from quadrants.ir.interpret import interpret
+from quadrants.ir.nodes import Module, walk
+from quadrants.ir.text import parse_module, print_module
+from quadrants.ir.verify import verify
+from quadrants.passes import stage_copies, stage_tiles
+from quadrants.passes.context import PassContext
+from quadrants.passes.stage_code import StageShape
+from quadrants.passes.tensor_code import TensorShape
+from quadrants.records import replace
+
+from .contraction_nests import CARRIED, UPDATED, module_of
+from .test_stage_tiles import BATCH, TENSORS, TRANSPOSED, narrow_module
+
+pytestmark = [pytest.mark.slow]  # each runs its kernels
+
+COPYING = replace(TENSORS, asynchronous_copies=True)
+PLANES = """parallel for %i, %j in %0 .. %m, %0 .. %n {
+  %s = for %k in %0 .. %d carry (%t = %z) : TYPE {
+    %x = load %a[%k, %i] : TYPE
+    %y = load %b[%k, %j] : TYPE
+    %p = mul %x, %y : TYPE
+    %u = STEP %t, %p {reassociate = True} : TYPE
+    yield %u
+  }
+  store %s, %c[%i, %j]
+}"""
+FORMS = {"carried": CARRIED, "transposed": TRANSPOSED, "updated": UPDATED, "planes": PLANES}
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stage_tiles, "_SMALLEST", 1)
+    monkeypatch.setattr(stage_tiles, "_LEAST", 1)
+
+
+def copied(module: Module, kind: str = "contractions in shared memory") -> bool:
+    """Whether the module's contraction is copied."""
+    context = PassContext(knobs.Options(), COPYING)
+    stage_tiles.run(module, context)
+    verify(module)
+    assert print_module(parse_module(print_module(module))) == print_module(module)
+    assert context.counters.get(kind) == 1
+    return any(op.kind == "copy_begin" for op in walk(module.kernel.body))
+
+
+def matrices(form: str, sizes: tuple[int, int, int], width: int, dtype: Any) -> tuple[np.ndarray, ...]:
+    """Factors and sums, their lines multiples of `width` elements."""
+    rows, columns, depth = sizes
+    generator = np.random.default_rng(1)
+    square = max(sizes)
+    shapes = [(square, square), (square, square), (rows, columns)]
+    if form is CARRIED or form is UPDATED:
+        shapes = [(rows, depth), (depth, columns), (rows, columns)]
+    found = []
+    for height, length in shapes:
+        wide = -(-length // width) * width
+        found.append(generator.integers(-9, 9, (height, wide)).astype(dtype)[:, :length])
+    return tuple(found)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("sizes", [(9, 17, 4), (18, 16, 11)])
+@pytest.mark.parametrize("width", [1, 8])
+@pytest.mark.parametrize("shape", [(StageShape(4, 4, 16, 16, 4), 3), (StageShape(8, 4, 16, 32, 8), 2)])
+def test_copies_give_what_the_nest_gives(
+    form: str, sizes: tuple[int, int, int], width: int, shape: tuple[StageShape, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stage_tiles, "shapes_of_copies", lambda record, scalar: [shape])
+    scalar, dtype = ("f64", np.float64) if width == 1 else ("f32", np.float32)
+    a, b, c = matrices(FORMS[form], sizes, width, dtype)
+    plain, found = c.copy(), np.zeros((len(c), -(-c.shape[1] // width) * width), dtype)[:, : c.shape[1]]
+    found[:] = c
+    interpret(strided(module_of(FORMS[form], scalar=scalar)), [a, b, plain], debug=True)
+    module = strided(module_of(FORMS[form], scalar=scalar))
+    assert copied(module)
+    interpret(module, [a, b, found], debug=True)
+    assert (found == plain).all()
+
+
+def strided(module: Module) -> Module:
+    """The same for arrays of any strides."""
+    return parse_module(print_module(module).replace(", C>", ", A>"))
+
+
+@pytest.mark.parametrize("planes", [(False, False), (True, False), (True, True), (False, True)])
+@pytest.mark.parametrize(
+    ("shape", "sizes"),
+    [
+        ((TensorShape(4, 4, 32, 16, 16, 16), 3), (40, 16, 35)),
+        ((TensorShape(2, 8, 16, 64, 32, 16), 2), (16, 67, 40)),
+        ((TensorShape(2, 4, 32, 64, 64, 16), 2), (64, 64, 70)),
+    ],
+)
+@pytest.mark.parametrize("width", [1, 8])
+def test_tensor_cores_give_what_the_nest_gives(
+    planes: tuple[bool, bool],
+    shape: tuple[TensorShape, int],
+    sizes: tuple[int, int, int],
+    width: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(stage_tiles, "shapes_of_tensor_copies", lambda record, scalar: [shape])
+    rows, columns, depth = sizes
+    narrow = "f16" if width == 8 else "bf16"
+    generator = np.random.default_rng(2)
+    text = print_module(narrow_module(narrow))
+    if planes[0]:
+        text = text.replace("load %a[%i, %k]", "load %a[%k, %i]").replace("%d = dim %a, 1", "%d = dim %a, 0")
+    if planes[1]:
+        text = text.replace("load %b[%k, %j]", "load %b[%j, %k]")
+    module = strided(parse_module(text))
+    assert copied(module, "contractions on tensor cores")
+    a, b = (generator.integers(-9, 9, size).astype(np.float32) for size in ((rows, depth), (depth, columns)))
+    c = generator.integers(-9, 9, (rows, columns)).astype(np.float32)
+    expected = a @ b + 3 - c
+    factors = []
+    for factor, turned in zip((a, b), planes):
+        bits = (factor.view(np.uint32) >> 16).astype(np.uint16) if narrow == "bf16" else factor.astype(np.float16)
+        bits = bits.T if turned else bits
+        wide = np.zeros((len(bits), -(-bits.shape[1] // width) * width), bits.dtype)
+        wide[:, : bits.shape[1]] = bits
+        factors.append(wide[:, : bits.shape[1]])
+    interpret(module, [*factors, c])
+    assert (c == expected).all()  # whole numbers: nothing is rounded
+
+
+def test_what_is_computed_goes_by_way_of_registers() -> None:
+    assert not copied(module_of(BATCH))
+    diagonal = CARRIED.replace("load %a[%i, %k]", "load %a[%k, %k]")
+    assert not any(op.kind == "copy_begin" for op in walk(module_of(diagonal).kernel.body))
+    assert copied(module_of(CARRIED))
+
+
+def test_long_statements_are_loops(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stage_copies, "MOST_STATEMENTS", 16)
+    shape = (StageShape(4, 4, 16, 16, 4), 2)
+    test_copies_give_what_the_nest_gives("carried", (18, 13, 5), 1, shape, monkeypatch)
+
+
+@pytest.mark.parametrize("scalar", ["f32", "f64", "i32", "i64", "f16"])
+def test_tiles_fit_into_what_blocks_have(scalar: str) -> None:
+    narrow = scalar == "f16"
+    module = narrow_module(scalar) if narrow else module_of(CARRIED, scalar=scalar)
+    assert copied(module, f"contractions {'on tensor cores' if narrow else 'in shared memory'}")
+    loops = [op for op in walk(module.kernel.body) if op.kind == "for" and op.attribute("threads")]
+    threads = {"f16": [128, 128], "f32": [256, 256], "i32": [256, 256]}.get(scalar, [256, 64])
+    assert [op.attribute("threads") for op in loops] == threads
