@@ -217,3 +217,26 @@ def test_prints_and_checks_keep_launches_in_a_row(driver: PlayedDriver, capsys: 
     tell(numbers(1), numbers(2))
     assert capsys.readouterr().out == "first 0\nsecond 0\nsecond 0\n"
     assert order(driver) == [(), (0,)]
+
+
+def test_blocks_of_stream_parallel_are_branches_of_one_call(driver: PlayedDriver) -> None:
+    @qd.kernel
+    def both(a, b):
+        with qd.stream_parallel():
+            for i in range(a.shape[0]):
+                a[i] += i
+        with qd.stream_parallel():
+            for i in range(b.shape[0]):
+                b[i] *= 2
+            for i in range(b.shape[0] - 1):
+                b[i] += 1
+
+    a, b = numbers(5), numbers(7)
+    b.fill(3)
+    both(a, b)
+    assert order(driver) == [(), (), (1,)]
+    assert calls(driver, lambda: both(a, b)) == ["cuGraphLaunch"]
+    with qd.create_stream() as stream:
+        assert calls(driver, lambda: both(a, b, qd_stream=stream))[-1] == "cuGraphLaunch"
+    assert a.to_numpy().tolist() == [0, 3, 6, 9, 12]
+    assert b.to_numpy().tolist() == [31] * 6 + [24]

@@ -1,4 +1,5 @@
-"""`with` in kernels: blocks that may run side by side. They run in order here, which is one of the ways that they may."""
+"""`with` in kernels: blocks that may run side by side. They stand in order, which is one of the ways that they may run; a target that
+runs launches side by side finds out which of them may by what they reach."""
 
 from __future__ import annotations
 
@@ -54,6 +55,7 @@ def _with(walker: Walker, node: ast.With) -> bool:
         raise walker.error(node, f"qd.{kind}() takes no arguments")
     if kind == _STREAMS:
         _check_top_level(walker, node)
+        walker.function.attributes["graph"] = True
     elif kind == _CONTEXT:
         _check_branches(walker, node)
     elif not _is_branch(walker, node):

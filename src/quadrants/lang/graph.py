@@ -1,6 +1,6 @@
 """`qd.graph`: kernels whose launches are known as a whole (`@qd.kernel(graph=True)`): loops over all of them, and parts that may run
-side by side. On CUDA such a kernel's launches are one call of the driver's, and its loops the GPU's own. In this version what may run
-side by side runs in order: what it computes is the same.
+side by side. On CUDA the launches of such a kernel are one call of the driver's, its loops the GPU's own, and what reaches no
+memory that others write runs side by side. Elsewhere it runs in order: what it computes is the same.
 """
 
 from __future__ import annotations
