@@ -9,7 +9,7 @@ import inspect
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -409,6 +409,99 @@ def order_that_is_a_text(x):
     qd.loop_config(serialize="no")  # <--
     for i in range(len(x)):
         x[i] += 1
+
+
+# Records.
+
+
+@dataclass
+class Point:
+    x: float
+    y: float = 1.0
+
+
+@dataclass(frozen=True)
+class Fixed:
+    x: float
+
+
+@dataclass
+class Checked:
+    x: float
+
+    def __post_init__(self) -> None:
+        self.x = abs(self.x)
+
+
+class Pair(NamedTuple):
+    x: float
+
+
+@refused(2.0, says=("Point has no such operator", "__add__"), kind=QuadrantsTypeError)
+def operator_that_a_class_lacks(x):
+    return Point(x) + Point(x)  # <--
+
+
+@refused(2.0, says=("Point has no such operator", "__lt__"), kind=QuadrantsTypeError)
+def order_that_a_class_lacks(x):
+    return Point(x) < Point(x)  # <--
+
+
+@refused(2.0, says=("Point has no member 'z'", "members x, y"))
+def member_that_a_class_lacks(x):
+    p = Point(x)
+    p.z = 3.0  # <--
+
+
+@refused(2.0, says="an object of Point has no attribute 'norm'")
+def method_that_a_class_lacks(x):
+    return Point(x).norm()  # <--
+
+
+@refused(2.0, says="Point(): missing a required argument: 'x'", kind=QuadrantsTypeError)
+def member_that_is_not_given(x):
+    return Point(y=x).x  # <--
+
+
+@refused(2.0, says=("Fixed.x cannot be assigned", "dataclasses.replace(p, x=…)"), kind=QuadrantsTypeError)
+def change_of_a_frozen_object(x):
+    p = Fixed(x)
+    p.x = 3.0  # <--
+
+
+@refused(2.0, says=("Pair.x cannot be assigned", "p._replace(x=…)"), kind=QuadrantsTypeError)
+def change_of_a_named_tuple(x):
+    p = Pair(x)
+    p.x += 3.0  # <--
+
+
+@refused(Point(2.0), says=("the kernel's caller", "dataclasses.replace(p)"))
+def change_of_the_callers_object(p):
+    p.x = 3.0  # <--
+
+
+@refused(2.0, says="__post_init__")
+def class_with_an_initialiser_of_its_own(x):
+    return Checked(x).x  # <--
+
+
+@refused(2.0, says=("no single type", "an object of Fixed and an object of Point"), kind=QuadrantsTypeError)
+def join_of_objects_of_two_classes(x):
+    p = Point(x)
+    if x > 3:
+        p = Fixed(x)
+    return p.x  # <--
+
+
+@refused(2.0, says="an object of Point cannot be unpacked", kind=QuadrantsTypeError)
+def an_object_is_no_tuple(x):
+    a, b = Point(x)  # <--
+    return a + b
+
+
+@refused(2.0, says="an object of Point is not a number or vector", kind=QuadrantsTypeError)
+def an_object_is_no_vector(x):
+    return qd.sqrt(Point(x))  # <--
 
 
 @pytest.mark.parametrize("item", REFUSED, ids=lambda item: item.function.__name__)

@@ -310,6 +310,64 @@ def test_a_change_within_an_object(cache: Path, tmp_path: Path, old: str, new: s
     assert outcome == COMPILED and values[0] == first
 
 
+RECORDS = """\
+import dataclasses
+import typing
+import quadrants as qd
+
+@dataclasses.dataclass
+class Vec:
+    x: float
+    y: float = 0.5
+
+    def dot(self, o):
+        return self.x * o.x + self.y * o.y
+
+    def __add__(self, o):
+        return Vec(self.x + o.x, self.y + o.y)
+
+    @property
+    def half(self):
+        return self.x / 2
+
+class Ray(typing.NamedTuple):
+    origin: float
+    direction: float = 2.0
+
+    def at(self, t):
+        return self.origin + t * self.direction
+
+@qd.kernel
+def work(v, x) -> qd.f64:
+    w = v + Vec(x)
+    return w.dot(v) + w.half + Ray(x).at(3.0)
+
+def main():
+    return work(Vec(1.0, 2.0), 4.0)
+"""
+
+
+def test_classes_of_records_are_found_again(cache: Path, tmp_path: Path) -> None:
+    assert outcome_of(tmp_path, RECORDS) == (COMPILED, 22.5)
+    assert outcome_of(tmp_path, RECORDS) == (HIT, 22.5)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("self.x * o.x +", "self.x * o.x -", 12.5),
+        ("Vec(self.x + o.x,", "Vec(self.x - o.x,", 10.5),
+        ("self.x / 2", "self.x / 4", 21.25),
+        ("y: float = 0.5", "y: float = 1.5", 24.5),
+        ("direction: float = 2.0", "direction: float = 3.0", 25.5),
+        ("self.origin + t", "self.origin - t", 10.5),
+    ],
+)
+def test_a_change_of_a_records_class(cache: Path, tmp_path: Path, old: str, new: str, expected: float) -> None:
+    outcome_of(tmp_path, RECORDS)
+    assert outcome_of(tmp_path, RECORDS.replace(old, new)) == (COMPILED, expected)
+
+
 def test_members_of_a_class_are_live(tmp_path: Path) -> None:
     module = load(tmp_path, OBJECTS)
     solver = module.Solver()

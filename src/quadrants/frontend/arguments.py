@@ -22,9 +22,21 @@ __all__ = ["Argument", "as_numpy", "describe_argument", "numpy_array_type"]
 
 class Argument:
     """One argument. kind 'value': a number, vector or matrix of `type`; 'array': memory of `type`; 'static': the object
-    itself; 'sequence': a tuple, named tuple or dataclass of `children`."""
+    itself; 'sequence': a tuple of `children`, or an object of the named tuple or dataclass `record`."""
 
-    __slots__ = ("array_kind", "children", "domain", "key", "kind", "names", "offset", "type", "value", "weak")
+    __slots__ = (
+        "array_kind",
+        "children",
+        "domain",
+        "key",
+        "kind",
+        "names",
+        "offset",
+        "record",
+        "type",
+        "value",
+        "weak",
+    )
 
     def __init__(self, kind: str, key: Any, type_: Type | None = None, value: Any = None) -> None:
         self.kind = kind
@@ -37,6 +49,7 @@ class Argument:
         self.offset: tuple[int, ...] = ()
         self.children: list[Argument] = []
         self.names: tuple[str, ...] = ()
+        self.record: type | None = None
 
     def array_type(self, static: int) -> ArrayType:
         """The type with at least `static` trailing sizes static."""
@@ -51,7 +64,7 @@ class Argument:
         """An argument that specialises a kernel in the same way, and keeps no array alive."""
         other = Argument(self.kind, self.key, self.type, self.value)
         other.weak, other.array_kind, other.domain, other.offset = self.weak, self.array_kind, self.domain, self.offset
-        other.names = self.names
+        other.names, other.record = self.names, self.record
         other.children = [child.without_memory() for child in self.children]
         if self.kind == "array":
             array = as_numpy(self.value)
@@ -111,9 +124,18 @@ def _refuse(name: str, value: Any, expected: str) -> QuadrantsRuntimeTypeError:
         if isinstance(value, (int, float, str, bytes, bool)) or value is None
         else f"an object of type {type(value).__name__}"
     )
+    if type(value) in _WAYS_OUT:
+        shown = f"{shown}: {_WAYS_OUT[type(value)]}"
     if isinstance(value, np.ndarray):
         shown = f"a NumPy array of dtype {value.dtype} and shape {value.shape}"
-    return QuadrantsRuntimeTypeError(f"argument '{name}': expected {expected}, got {shown[:120]}")
+    return QuadrantsRuntimeTypeError(f"argument '{name}': expected {expected}, got {shown[:160]}")
+
+
+_WAYS_OUT: dict[type, str] = {
+    list: "pass a tuple, or an array made of it by np.array(…)",
+    dict: "pass an object of a dataclass or a named tuple",
+    complex: "pass its parts, or a vector of them",
+}
 
 
 def _beyond(name: str, value: int, scalar: ScalarType) -> QuadrantsRuntimeTypeError:
@@ -232,9 +254,12 @@ def _static(value: Any) -> Argument:
 
 
 def _sequence(value: Any, children: list[Argument], names: tuple[str, ...] = ()) -> Argument:
-    argument = Argument("sequence", ("sequence", names, tuple(child.key for child in children)), None, value)
+    record = type(value) if names else None
+    key = ("sequence", names, record, tuple(child.key for child in children))
+    argument = Argument("sequence", key, None, value)
     argument.children = children
     argument.names = names
+    argument.record = record
     return argument
 
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Component",
     "Element",
+    "Member",
     "assign",
     "component_of",
     "copied",
@@ -38,6 +39,7 @@ __all__ = [
     "settled",
     "store_component",
     "store_element",
+    "store_member",
     "unpacked",
 ]
 
@@ -52,6 +54,17 @@ class Element:
         self.array = array
         self.components = components
         self.slices = slices
+
+
+class Member:
+    """A target that is a member of a record: `holder` is the target that holds it, and `owner` what that holds now."""
+
+    __slots__ = ("holder", "name", "owner")
+
+    def __init__(self, holder: ast.expr, owner: Sequence, name: str) -> None:
+        self.holder = holder
+        self.owner = owner
+        self.name = name
 
 
 class Component:
@@ -84,6 +97,8 @@ def assign(walker: Walker, target: ast.expr, binding: Binding) -> None:
         place = resolve(walker, target)
         if isinstance(place, Element):
             store_element(walker, place, binding, target)
+        elif isinstance(place, Member):
+            store_member(walker, place, binding, target)
         else:
             store_component(walker, place, binding, target)
 
@@ -117,6 +132,8 @@ def settled(walker: Walker, item: Binding, node: ast.AST) -> Binding:
 def unpacked(walker: Walker, binding: Binding, node: ast.AST) -> list[Binding]:
     """The items of something that unpacks: tuples, static tuples, vectors (their elements)."""
     if type(binding) is Sequence and not is_tile(binding):
+        if binding.record is not None and not issubclass(binding.record, tuple):
+            raise walker.error(node, f"{numbers.describe(binding)} cannot be unpacked", kind=QuadrantsTypeError)
         return binding.items
     if type(binding) is Static and isinstance(binding.value, (tuple, list, range)):
         return [Static(item) for item in binding.value]
@@ -133,7 +150,7 @@ def unpacked(walker: Walker, binding: Binding, node: ast.AST) -> list[Binding]:
     ]
 
 
-def resolve(walker: Walker, target: ast.expr) -> Element | Component:
+def resolve(walker: Walker, target: ast.expr) -> Element | Component | Member:
     """Where a subscript or attribute target points."""
     if isinstance(target, ast.Subscript):
         return _resolve_subscript(walker, target)
@@ -159,7 +176,11 @@ def _resolve_subscript(walker: Walker, target: ast.Subscript) -> Element | Compo
     return Element(sliced_element(walker, base, indices[:first], target), slices=indices[first:])
 
 
-def _resolve_attribute(walker: Walker, target: ast.Attribute) -> Element | Component:
+def _resolve_attribute(walker: Walker, target: ast.Attribute) -> Element | Component | Member:
+    owner = evaluate(walker, target.value)
+    if type(owner) is Sequence and owner.record is not None:
+        _array_or_value(walker, target)  # refuses what no name of the function holds
+        return Member(target.value, owner, target.attr)
     positions = swizzle_positions(target.attr)
     if positions is None:
         raise walker.error(
@@ -214,6 +235,13 @@ def _check_swizzle(walker: Walker, components: list[int], type_: Type, node: ast
     shape = shape_of(type_)
     if len(shape) != 1 or max(components) >= shape[0]:
         raise walker.error(node, "this component does not exist", found=str(type_), kind=QuadrantsTypeError)
+
+
+def store_member(walker: Walker, place: Member, binding: Binding, node: ast.AST) -> None:
+    """`record.name = binding`."""
+    from quadrants.frontend.record_values import assigned_member
+
+    _hold(walker, place.holder, assigned_member(walker, place.owner, place.name, binding, node))
 
 
 def store_component(walker: Walker, place: Component, binding: Binding, node: ast.AST) -> None:

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 
 from quadrants.errors import QuadrantsSyntaxError, QuadrantsTypeError
 from quadrants.frontend import numbers, operators
-from quadrants.frontend.assign import Component, Element, element_value_type, resolve, store_component
+from quadrants.frontend.assign import (
+    Component,
+    Element,
+    Member,
+    element_value_type,
+    resolve,
+    store_component,
+    store_member,
+)
 from quadrants.frontend.augmented import update_element
 from quadrants.frontend.dispatch import evaluate
 from quadrants.frontend.values import Array, Binding, Run
@@ -19,7 +27,9 @@ if TYPE_CHECKING:
 __all__ = ["atomic", "compare_exchange"]
 
 
-def _place(walker: Walker, target: ast.expr | None, binding: Binding, node: ast.AST) -> Element | Component | str:
+def _place(
+    walker: Walker, target: ast.expr | None, binding: Binding, node: ast.AST
+) -> Element | Component | Member | str:
     if type(binding) is Array and binding.indexed:
         return Element(binding)
     if isinstance(target, ast.Name) and type(binding) is not Array:
@@ -47,6 +57,8 @@ def atomic(
     after = value if by == "exchange" else _combined(walker, by, before, value, node)
     if isinstance(place, str):
         walker.bind(place, after, node)
+    elif isinstance(place, Member):
+        store_member(walker, place, after, node)
     else:
         store_component(walker, place, after, node)
     return before

@@ -10,6 +10,7 @@ from quadrants.frontend import numbers, operators
 from quadrants.frontend.assign import (
     Component,
     Element,
+    Member,
     component_of,
     copied,
     element_value_type,
@@ -20,12 +21,13 @@ from quadrants.frontend.assign import (
     settled,
     store_component,
     store_element,
+    store_member,
 )
 from quadrants.frontend.dispatch import evaluate
-from quadrants.frontend.elements import element, swizzle
+from quadrants.frontend.elements import element, member, swizzle
 from quadrants.frontend.expressions import BINARY
 from quadrants.frontend.tiles import update_tile
-from quadrants.frontend.values import Array, Binding, Nature, Run, Slot, is_tile
+from quadrants.frontend.values import Array, Binding, Nature, Run, Sequence, Slot, is_tile
 from quadrants.ir.nodes import Op
 from quadrants.ir.ops import OPS
 from quadrants.ir.types import ArrayType, Type, matrix_type, scalar_of, shape_of
@@ -70,6 +72,9 @@ def augmented(walker: Walker, node: ast.AugAssign) -> None:
     if isinstance(place, Component):
         _update_component(walker, place, node, kind)
         return
+    if isinstance(place, Member):
+        _update_member(walker, place, node, kind)
+        return
     _update_target(walker, place, node, kind)
 
 
@@ -91,6 +96,21 @@ def _update_component(walker: Walker, place: Component, node: ast.AugAssign, kin
         # What the value's functions did to other components stays.
         place.owner = walker.lookup(place.holder.id, node.target)
     store_component(walker, place, operators.binary(walker, kind, before, value, node), node.target)
+
+
+def _update_member(walker: Walker, place: Member, node: ast.AugAssign, kind: str) -> None:
+    before = settled(walker, member(walker, place.owner, place.name, node.target), node)
+    if type(before) is Array:
+        _update_view(walker, before, node, kind)
+        return
+    value = settled(walker, evaluate(walker, node.value), node)
+    if isinstance(place.holder, ast.Name):
+        if _rebinds(node.value, place.holder.id):
+            return  # as for components
+        owner = walker.lookup(place.holder.id, node.target)
+        if type(owner) is Sequence:
+            place.owner = owner
+    store_member(walker, place, operators.binary(walker, kind, before, value, node), node.target)
 
 
 def _component(walker: Walker, place: Component, node: ast.AST) -> Binding:

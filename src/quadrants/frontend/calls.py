@@ -18,7 +18,7 @@ from quadrants.frontend.assign import unpacked
 from quadrants.frontend.dispatch import evaluate
 from quadrants.frontend.externals import call_external
 from quadrants.frontend.local import inline_local
-from quadrants.frontend.scan import assigned_names, bound_names, element_names, subtree, touched_names
+from quadrants.frontend.scan import assigned_names, bound_names, element_names, member_names, subtree, touched_names
 from quadrants.frontend.values import (
     Array,
     Binding,
@@ -152,6 +152,12 @@ def call_binding(walker: Walker, function: Binding, arguments: Arguments, node: 
         return function.handler(walker, function.owner, arguments, node)
     if type(function) is LocalFunction:
         return _call_local(walker, function, arguments, node)
+    if type(function) is Sequence and function.record is not None:
+        from quadrants.frontend.record_values import method_for
+
+        method = method_for(walker, function, "__call__")
+        if method is not None:
+            return call_binding(walker, method, arguments, node)
     if type(function) is not Static:
         raise walker.error(node, f"{numbers.describe(function)} is not callable", kind=QuadrantsTypeError)
     return _call_object(walker, function.value, arguments, node)
@@ -212,20 +218,9 @@ def _call_class(walker: Walker, value: type, arguments: Arguments, node: ast.AST
     scalar = numbers.scalar_of_numpy(np.dtype(value)) if issubclass(value, np.generic) else None
     if scalar is not None:
         return _cast_call(walker, scalar, arguments, node)
-    names = getattr(value, "_fields", None)
-    if names is None:
-        names = getattr(value, "__dataclass_fields__", None)
-    if names is None:
-        raise walker.error(
-            node,
-            f"the class {value.__name__} cannot be made in a kernel",
-            hint="a tuple, a named tuple or a dataclass can",
-        )
-    items = [
-        walker.load(item, node) if type(item) is Array and item.is_element else item
-        for item in arguments.take(walker, node, tuple(names))
-    ]
-    return Sequence(items, names=tuple(names))
+    from quadrants.frontend.record_values import make
+
+    return make(walker, value, arguments, node)
 
 
 def _call_function(walker: Walker, value: Any, arguments: Arguments, node: ast.AST) -> Binding:
@@ -244,7 +239,13 @@ def _call_function(walker: Walker, value: Any, arguments: Arguments, node: ast.A
     if isinstance(function, types.MethodType):
         owner = [Static(function.__self__)]
         function = function.__func__
-    if not isinstance(function, types.FunctionType) or (function.__module__ or "").partition(".")[0] == "numpy":
+    if function.__module__ == "dataclasses":
+        from quadrants.frontend.record_values import call_of_dataclasses
+
+        found = call_of_dataclasses(walker, function, arguments, node)
+        if found is not None:
+            return found
+    if not isinstance(function, types.FunctionType) or (function.__module__ or "").partition(".")[0] in _NOT_COMPILED:
         raise _not_callable(walker, called, node)
     if _is_kernel(value):
         raise walker.error(
@@ -258,6 +259,7 @@ def _call_function(walker: Walker, value: Any, arguments: Arguments, node: ast.A
     return walker.compilation.call_function(walker, function, bound, arguments, node)
 
 
+_NOT_COMPILED = ("numpy", "dataclasses")
 _GENERATORS = (random.Random, np.random.RandomState, np.random.Generator)
 
 
@@ -301,10 +303,18 @@ def bind_arguments(
     return found
 
 
-_signatures: dict[types.FunctionType, inspect.Signature] = {}
+def bind_class(walker: Walker, kind: type, arguments: Arguments, node: ast.AST) -> dict[str, Binding]:
+    """The arguments of `kind(…)` by name, by Python's rules for calls."""
+    try:
+        return _signature(kind).bind(*arguments.positional, **arguments.keywords).arguments
+    except TypeError as reason:
+        raise walker.error(node, f"{kind.__name__}(): {reason}", kind=QuadrantsTypeError) from None
 
 
-def _signature(function: types.FunctionType) -> inspect.Signature:
+_signatures: dict[Any, inspect.Signature] = {}
+
+
+def _signature(function: types.FunctionType | type) -> inspect.Signature:
     known = _signatures.get(function)
     if known is None:
         known = _signatures[function] = inspect.signature(function, follow_wrapped=False)
@@ -368,7 +378,12 @@ def flatten(walker: Walker, binding: Binding, node: ast.AST, weak_numbers: bool)
         return ("array", binding.type, *facts), [binding.value, *binding.prefix]
     if type(binding) is Sequence:
         parts = [flatten(walker, item, node, weak_numbers) for item in binding.items]
-        key = ("sequence", binding.is_list, binding.names, tuple(key for key, _ in parts))
+        key = (
+            "sequence",
+            binding.is_list,
+            (binding.names, binding.record, binding.given),
+            tuple(key for key, _ in parts),
+        )
         return key, [value for _, values in parts for value in values]
     if type(binding) is Part:
         numbers.to_run(walker, binding, node)  # says what it is good for
@@ -415,7 +430,7 @@ def rebuild(binding: Binding, key: Any, values: Any) -> Binding:
     if kind == "sequence":
         assert type(binding) is Sequence
         items = [rebuild(item, part, values) for item, part in zip(binding.items, key[3])]
-        return Sequence(items, binding.is_list, binding.names)
+        return binding.of(items)
     return binding
 
 
@@ -423,10 +438,12 @@ def written_templates(
     function_node: Any, templates: list[str], lists: list[str], tiles: Collection[str] = ()
 ) -> tuple[str, ...]:
     """The parameters that come back to the caller: templates that the function assigns (those that are tiles have methods
-    that do), and lists that it changes (or functions that it calls may), unless it binds their names to something else."""
+    that do), and lists and records that it changes (or functions that it calls may), unless it binds their names to
+    something else."""
     if not isinstance(function_node, ast.FunctionDef):
         return ()
     assigned = set(assigned_names(function_node.body, function_node))
     assigned.update(set(tiles).intersection(touched_names(function_node)))
-    changed = (element_names(function_node) | set(touched_names(function_node))) - bound_names(function_node)
+    written = element_names(function_node) | member_names(function_node) | set(touched_names(function_node))
+    changed = written - bound_names(function_node)
     return (*(name for name in templates if name in assigned), *(name for name in lists if name in changed))

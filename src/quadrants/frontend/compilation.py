@@ -326,7 +326,7 @@ def _parameter(
         return Static(argument.value)
     if argument.kind == "sequence":
         items = [_parameter(compilation, kernel, child, name, counter) for child in argument.children]
-        return Sequence(items, names=argument.names)
+        return Sequence(items, names=argument.names, record=argument.record, given=True)
     origin = ("argument", counter[0])
     counter[0] += 1
     if argument.kind == "value":

@@ -69,8 +69,14 @@ def member(walker: Walker, base: Binding, name: str, node: ast.AST) -> Binding:
 
     if type(base) is Static and not is_number(base.value) and protocol.matrix_constant(base.value) is None:
         return _static_member(walker, base, name, node)
-    if type(base) is Sequence and name in base.names:
-        return base.items[base.names.index(name)]
+    if type(base) is Sequence and base.names and not is_tile(base):
+        from quadrants.frontend.record_values import member_of_record
+
+        found = member_of_record(walker, base, name, node)
+        if found is not None:
+            return found
+        if base.record is not None and not issubclass(base.record, tuple):
+            raise walker.error(node, f"{numbers.describe(base)} has no attribute '{name}'")
     found = method_of(walker, base, name, node)
     if found is not None:
         return found
@@ -187,12 +193,29 @@ def element(walker: Walker, base: Binding, indices: list[Binding], node: ast.AST
         elif protocol.matrix_constant(base.value) is None:
             return _static_element(walker, base, indices, node)
     if type(base) is Sequence and not is_tile(base):
-        return _sequence_element(walker, base, indices, node)
+        found = _by_method(walker, base, indices, node) if base.record is not None else None
+        return _sequence_element(walker, base, indices, node) if found is None else found
     if type(base) is Array:
         return partial(walker, base, indices, node)
     if type(base) is Iteration:
         raise walker.error(node, f"{numbers.describe(base)} cannot be indexed in a kernel")
     return _matrix_element(walker, base, indices, node)
+
+
+def _by_method(walker: Walker, base: Sequence, indices: list[Binding], node: ast.AST) -> Binding | None:
+    """`record[indices]` by a method of its class; None for a named tuple without one."""
+    from quadrants.frontend.calls import Arguments, call_binding
+    from quadrants.frontend.record_values import method_for
+
+    method = method_for(walker, base, "__getitem__")
+    if method is not None:
+        index = indices[0] if len(indices) == 1 else Sequence(indices)
+        return call_binding(walker, method, Arguments([index], {}, [None]), node)
+    if base.record is not None and not issubclass(base.record, tuple):
+        raise walker.error(
+            node, f"{numbers.describe(base)} is not indexed", hint="name the member", kind=QuadrantsTypeError
+        )
+    return None
 
 
 def _static_element(walker: Walker, base: Static, indices: list[Binding], node: ast.AST) -> Binding:

@@ -12,10 +12,21 @@ from quadrants.frontend.annotations import resolve_annotation
 from quadrants.frontend.assign import assign
 from quadrants.frontend.calls import Arguments, bind_arguments, flatten, rebuild, written_templates
 from quadrants.frontend.dispatch import evaluate
-from quadrants.frontend.returns import Result, settle_returns
+from quadrants.frontend.returns import Result, drop_unchanged, settle_returns
 from quadrants.frontend.source import FunctionSource, function_source, place, source_location
 from quadrants.frontend.statements import function_body, record_return
-from quadrants.frontend.values import Array, Binding, Run, Slot, Static, is_list, is_number, is_tile, nature_of
+from quadrants.frontend.values import (
+    Array,
+    Binding,
+    Run,
+    Sequence,
+    Slot,
+    Static,
+    is_changeable,
+    is_number,
+    is_tile,
+    nature_of,
+)
 from quadrants.frontend.walker import Restart, Unknown, Walker
 from quadrants.ir.nodes import Function, Op, Value
 from quadrants.ir.types import i64, matrix_type
@@ -92,7 +103,7 @@ def call_callee(walker: Walker, callee: Callee, bound: Bound, node: ast.AST) -> 
         name: (_converted(walker, callee, name, binding, node), syntax) for name, (binding, syntax) in bound.items()
     }
     running = compilation.running.get(callee.identity, 0) > 0
-    lists = [name for name, (binding, _) in converted.items() if is_list(binding)]
+    lists = [name for name, (binding, _) in converted.items() if is_changeable(binding)]
     changed = written_templates(callee.source.node, [], lists)
     parts = {
         name: flatten(walker, binding, node, running or name in changed) for name, (binding, _) in converted.items()
@@ -215,7 +226,7 @@ def _walk_function(
         and (wish := callee.annotations.get(name)) is not None
         and wish.kind == "template"
     ]
-    lists = [name for name, binding in bindings.items() if is_list(binding) and name not in templates]
+    lists = [name for name, binding in bindings.items() if is_changeable(binding) and name not in templates]
     tiles = [name for name in templates if is_tile(bindings[name])]
     walker.template_names = specialisation.templates = written_templates(source.node, templates, lists, tiles)
     outer_incomplete, compilation.incomplete = compilation.incomplete, False
@@ -223,10 +234,14 @@ def _walk_function(
         for name, binding in bindings.items():
             inside = rebuild(binding, names[name], _parameters(ir_function, binding, names[name], name))
             walker.bind(name, inside, source.node)
+            walker.entry[name] = inside
         if isinstance(source.node, ast.Lambda):
             _lambda_body(walker, source.node)
         else:
             function_body(walker, source.node.body)
+        if not specialisation.asked:
+            drop_unchanged(walker)
+            specialisation.templates = walker.template_names
         wish = callee.annotations.get("return")
         result = settle_returns(walker, wish)
     finally:
@@ -300,8 +315,15 @@ def _emit_call(
         if type(value) is Run:
             value.nature = nature_of(given)
         if syntax is not None and isinstance(syntax, (ast.Name, ast.Subscript, ast.Attribute)):
-            assign(walker, _as_store(syntax), value)
+            assign(walker, _as_store(syntax), _with_arrays(given, value))
     return outcome
+
+
+def _with_arrays(given: Binding, back: Binding) -> Binding:
+    """What came back of an argument, with the arrays that are members of it as the caller has them."""
+    if type(given) is Sequence and type(back) is Sequence:
+        return back.of([_with_arrays(one, other) for one, other in zip(given.items, back.items)])
+    return given if type(back) is Array else back
 
 
 def _as_store(syntax: ast.expr) -> ast.expr:

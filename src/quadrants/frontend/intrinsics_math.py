@@ -146,7 +146,12 @@ def _same_type(op: str) -> Handler:
     return handler
 
 
-intrinsic("abs", python=(builtins.abs, np.abs))(_same_type("abs"))
+def _absolute(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
+    found = operators.of_record(walker, "abs", arguments.positional[0], node) if arguments.positional else None
+    return _same_type("abs")(walker, arguments, node) if found is None else found
+
+
+intrinsic("abs", python=(builtins.abs, np.abs))(_absolute)
 intrinsic("sign", python=(np.sign,))(_same_type("sign"))
 
 

@@ -7,14 +7,14 @@ import builtins
 from typing import TYPE_CHECKING
 
 from quadrants.errors import QuadrantsTypeError
-from quadrants.frontend import numbers, protocol
+from quadrants.frontend import numbers, operators, protocol
 from quadrants.frontend.assign import unpacked
 from quadrants.frontend.calls import Arguments
 from quadrants.frontend.intrinsic_table import intrinsic
 from quadrants.frontend.intrinsics_loops import as_static
 from quadrants.frontend.printing import emit_print
 from quadrants.frontend.values import Array, Binding, Iteration, Run, Sequence, Slot, Static, is_tile
-from quadrants.ir.types import shape_of
+from quadrants.ir.types import ScalarType, shape_of, u1
 
 if TYPE_CHECKING:
     from quadrants.frontend.walker import Walker
@@ -26,7 +26,8 @@ __all__ = ["axis_size"]
 def _len(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
     (operand,) = arguments.take(walker, node, ("x",))
     if type(operand) is Sequence and not is_tile(operand):
-        return Static(len(operand.items))
+        found = operators.of_record(walker, "len", operand, node)
+        return Static(len(operand.items)) if found is None else found
     if type(operand) is Static and protocol.is_array(operand.value):
         operand = walker.compilation.array_of(walker, operand.value, node)
     if type(operand) is Array:
@@ -61,9 +62,36 @@ def _sequence(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
     return Sequence(unpacked(walker, operand, node), is_list=True)
 
 
+@intrinsic(python=(builtins.isinstance,))
+def _isinstance(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
+    """What classes a value is of is known at compile time: numbers are Python's, records of their class."""
+    operand, wanted = arguments.take(walker, node, ("object", "class_or_tuple"))
+    classes = unpacked(walker, wanted, node) if type(wanted) is Sequence else [wanted]
+    kind = _class_of(operand)
+    if kind is None or not all(type(known) is Static for known in classes):
+        return _reflection(walker, arguments, node)
+    try:
+        return Static(any(issubclass(kind, known.value) for known in classes if type(known) is Static))
+    except TypeError as reason:
+        raise walker.error(node, str(reason), kind=QuadrantsTypeError) from None
+
+
+def _class_of(operand: Binding) -> type | None:
+    """The class that a value has in Python; None where it has none that is known."""
+    if type(operand) is Static:
+        return type(operand.value)
+    if type(operand) is Sequence and not is_tile(operand):
+        return operand.record or (list if operand.is_list else tuple)
+    type_ = operand.type if type(operand) is Run else None
+    if type(operand) is Array and operand.is_element and len(operand.prefix) == operand.type.rank:
+        type_ = operand.type.scalar
+    if type(type_) is not ScalarType:
+        return None
+    return bool if type_ is u1 else float if type_.is_float else int
+
+
 @intrinsic(
     python=(
-        builtins.isinstance,
         builtins.hasattr,
         builtins.getattr,
         builtins.type,

@@ -69,7 +69,8 @@ def same_static(left: Binding, right: Binding) -> bool:
     if type(left) is Array and type(right) is Array:
         return left.value is right.value and left.prefix == right.prefix and left.indexed == right.indexed
     if type(left) is Sequence and type(right) is Sequence:
-        return len(left.items) == len(right.items) and all(map(same_static, left.items, right.items))
+        alike = len(left.items) == len(right.items) and left.record is right.record
+        return alike and all(map(same_static, left.items, right.items))
     return False
 
 
@@ -185,6 +186,11 @@ def parts_of(binding: Binding) -> list[Binding] | None:
     return None
 
 
+def _record_of(binding: Binding) -> type | None:
+    """The class of a record, None for all else."""
+    return binding.record if type(binding) is Sequence else None
+
+
 def have_one_form(bindings: list[Binding]) -> bool:
     """Whether the bindings differ in their parts alone: all are tuples of one length, or views of one array."""
     first = bindings[0]
@@ -193,6 +199,8 @@ def have_one_form(bindings: list[Binding]) -> bool:
         return False
     for other in bindings[1:]:
         if len(parts_of(other) or ()) != len(parts) or (type(first) is Array) != (type(other) is Array):
+            return False
+        if _record_of(first) is not _record_of(other):
             return False
         if type(first) is Array and type(other) is Array and first.value is not other.value:
             return False
@@ -210,7 +218,7 @@ def part_names(name: str, binding: Binding) -> list[str]:
 def whole_of(binding: Binding, parts: list[Binding]) -> Binding:
     """A binding of the form of `binding` with these parts."""
     if type(binding) is Sequence:
-        return Sequence(parts, binding.is_list, binding.names)
+        return binding.of(parts)
     if type(binding) is Static:
         return Sequence(parts, type(binding.value) is list)
     indices = tuple([part.value for part in parts if type(part) is Run])
@@ -302,8 +310,9 @@ def unify(walker: Walker, bindings: list[Binding], node: ast.AST) -> tuple[Type,
     """The type in which run-time values meet, and whether it is weak."""
     facts: tuple[ScalarType, bool] | None = None
     shape: tuple[int, ...] | None = None
+    records = {_record_of(binding) for binding in bindings}
     for binding in bindings:
-        if not _is_value(walker, binding):
+        if not _is_value(walker, binding) or len(records) > 1:
             raise NoUnion(" and ".join(dict.fromkeys(numbers.describe(b) for b in bindings)))
         type_, weak = value_facts(walker, binding, node)
         if shape is None or not shape:

@@ -63,7 +63,7 @@ def _extend(walker: Walker, owner: Binding, arguments: Arguments, node: ast.AST)
 def _grown(walker: Walker, owner: Binding, more: list[Binding], node: ast.AST) -> Binding:
     assert type(owner) is Sequence
     items = [*owner.items, *(settled(walker, item, node) for item in more)]
-    grown = Sequence(items, True, owner.names)
+    grown = owner.of(items)
     around = [binding for loop in walker.loops for binding in loop.before.values()]
     if any(_with(binding, owner, grown) is not binding for binding in around):
         raise walker.error(
@@ -89,7 +89,7 @@ def _with(binding: Binding, old: Sequence, new: Sequence) -> Binding:
     items = [_with(item, old, new) for item in binding.items]
     if all(map(operator.is_, items, binding.items)):
         return binding
-    return Sequence(items, binding.is_list, binding.names)
+    return binding.of(items)
 
 
 def _array_member(walker: Walker, base: Array, name: str, node: ast.AST) -> Binding | None:

@@ -220,6 +220,9 @@ def elements(walker: Walker, value: Value) -> list[Value]:
 
 def sequence_to_matrix(walker: Walker, sequence: Sequence, node: ast.AST, scalar: ScalarType | None = None) -> Run:
     """A list of numbers as a vector, a list of rows as a matrix."""
+    if sequence.record is not None and not issubclass(sequence.record, tuple):
+        text = f"{describe(sequence)} is not a number or vector"
+        raise walker.error(node, text, hint="use its members", kind=QuadrantsTypeError)
     rows = [to_run(walker, item, node) for item in sequence.items]
     shapes = {shape_of(row.type) for row in rows}
     if not rows or len(shapes) != 1 or len(next(iter(shapes))) > 1:
@@ -332,6 +335,8 @@ def describe(binding: Binding) -> str:
         return f"a tile (of each thread {describe(binding.items[1])})"
     if type(binding) is Outer:
         return "an outer product, which tiles add or subtract,"
+    if type(binding) is Sequence and binding.record is not None:
+        return f"an object of {binding.record.__name__}"
     if type(binding) is Sequence:
         return f"a {'list' if binding.is_list else 'tuple'} of {len(binding.items)}"
     if type(binding) is Iteration:

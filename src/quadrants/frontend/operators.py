@@ -15,6 +15,7 @@ from quadrants.frontend.values import (
     Run,
     Sequence,
     Static,
+    is_list,
     is_number,
 )
 from quadrants.frontend.walker import Walker
@@ -71,7 +72,9 @@ def binary(walker: Walker, kind: str, left: Binding, right: Binding, node: ast.A
             walker.compilation.evaluated(left.value, right.value)
             return folded
     if type(left) is Sequence or type(right) is Sequence:
-        joined = _sequence_operator(kind, left, right)
+        from quadrants.frontend.sequence_operators import join_sequences
+
+        joined = join_sequences(walker, kind, left, right, node)
         if joined is not None:
             return joined
     special = _SPECIAL.get(kind)
@@ -92,17 +95,6 @@ def _require_integers(walker: Walker, kind: str, a: Value, b: Value, node: ast.A
             hint="convert with int(x) or qd.cast(x, qd.i32)",
             kind=QuadrantsTypeError,
         )
-
-
-def _sequence_operator(kind: str, left: Binding, right: Binding) -> Binding | None:
-    """Tuples and lists: + joins, * repeats; everything else treats them as vectors."""
-    if kind == "add":
-        a, b = as_items(left), as_items(right)
-        if a is not None and b is not None:
-            return Sequence([*a, *b], isinstance(left, Sequence) and left.is_list)
-    if kind == "mul" and isinstance(left, Sequence) and isinstance(right, Static) and type(right.value) is int:
-        return Sequence(left.items * right.value, left.is_list)
-    return None
 
 
 def as_items(binding: Binding) -> list[Binding] | None:
@@ -192,10 +184,12 @@ def compare(walker: Walker, kind: str, left: Binding, right: Binding, node: ast.
         if folded is not None:
             walker.compilation.evaluated(left.value, right.value)
             return folded
-    if isinstance(left, (Sequence, Static)) and isinstance(right, (Sequence, Static)) and kind in ("eq", "ne"):
-        a, b = as_items(left), as_items(right)
-        if a is not None and b is not None and len(a) != len(b):
-            return Static(kind == "ne")
+    if type(left) is Sequence or type(right) is Sequence or is_list(left) or is_list(right):
+        from quadrants.frontend.sequence_operators import compare_sequences
+
+        found = compare_sequences(walker, kind, left, right, node)
+        if found is not None:
+            return found
     a, b, _ = numbers.meet(walker, left, right, node, arithmetic=False)
     return Run(walker.builder.emit(kind, a, b))
 
@@ -208,9 +202,21 @@ def _is_typed_number(value: Any) -> bool:
     return is_number(value) or isinstance(value, np.generic)
 
 
+def of_record(walker: Walker, name: str, operand: Binding, node: ast.AST) -> Binding | None:
+    """A unary operator that the class of a record defines."""
+    if type(operand) is not Sequence or operand.record is None:
+        return None
+    from quadrants.frontend.sequence_operators import unary_of_record
+
+    return unary_of_record(walker, name, operand, node)
+
+
 def negate(walker: Walker, operand: Binding, node: ast.AST) -> Binding:
     if type(operand) is Static and _is_typed_number(operand.value):
         return Static(-operand.value)
+    found = of_record(walker, "neg", operand, node)
+    if found is not None:
+        return found
     run = counted_run(walker, numbers.to_run(walker, operand, node))
     return Run(walker.builder.emit("neg", run.value), run.weak)
 
@@ -218,6 +224,9 @@ def negate(walker: Walker, operand: Binding, node: ast.AST) -> Binding:
 def invert(walker: Walker, operand: Binding, node: ast.AST) -> Binding:
     if type(operand) is Static and _has_bits(operand.value):
         return Static(~operand.value)
+    found = of_record(walker, "invert", operand, node)
+    if found is not None:
+        return found
     run = numbers.to_run(walker, operand, node)
     _require_integers(walker, "~", run.value, run.value, node)
     return Run(walker.builder.emit("bit_not", run.value), run.weak)

@@ -17,7 +17,7 @@ from quadrants.ir.types import Type, matrix_type, scalar_of, with_scalar
 if TYPE_CHECKING:
     from quadrants.frontend.walker import Walker
 
-__all__ = ["UNREACHABLE", "Result", "settle_returns"]
+__all__ = ["UNREACHABLE", "Result", "drop_unchanged", "settle_returns"]
 
 
 # What is "returned" at the end of a block that control does not reach.
@@ -70,7 +70,7 @@ def _rebuild(shape: Any, values: Any) -> Binding:
     if shape[0] == "run":
         return Run(next(values), shape[2])
     if shape[0] == "sequence":
-        return Sequence([_rebuild(part, values) for part in shape[1]], shape[2], shape[3])
+        return Sequence([_rebuild(part, values) for part in shape[1]], *shape[2:])
     return shape[1]
 
 
@@ -141,12 +141,34 @@ def _given_back(walker: Walker, entry: Any) -> list[Binding]:
     """The template parameters as they are where the return stands."""
     block, _, templates, at = entry
     with walker.inside(block):
-        return [_read(walker, binding, at) for binding in templates]
+        return [
+            _read(walker, binding, at, walker.entry.get(name))
+            for name, binding in zip(walker.template_names, templates)
+        ]
 
 
-def _read(walker: Walker, binding: Binding, at: Any) -> Binding:
+def drop_unchanged(walker: Walker) -> None:
+    """Records that no path has changed do not come back."""
+    kept = [
+        position
+        for position, name in enumerate(walker.template_names)
+        if not (
+            type(walker.entry[name]) is Sequence
+            and all(same_static(walker.entry[name], entry[2][position]) for entry in walker.returns if entry[2])
+        )
+    ]
+    walker.template_names = tuple([walker.template_names[position] for position in kept])
+    for _, _, templates, _ in walker.returns:
+        templates[:] = [templates[position] for position in kept if templates]
+
+
+def _read(walker: Walker, binding: Binding, at: Any, before: Binding | None = None) -> Binding:
+    """The binding with what it holds of elements and views read; arrays of what was there `before` stay."""
     if type(binding) is Sequence:
-        return Sequence([_read(walker, item, at) for item in binding.items], binding.is_list, binding.names)
+        earlier = before.items if type(before) is Sequence else [None] * len(binding.items)
+        return binding.of([_read(walker, item, at, old) for item, old in zip(binding.items, earlier)])
+    if type(binding) is Array and before is not None and same_static(binding, before):
+        return binding
     if type(binding) in (Array, Slot):
         if type(binding) is Array and not binding.indexed:
             raise walker.error(
@@ -170,10 +192,10 @@ def _shape(walker: Walker, bindings: list[Binding], node: ast.AST) -> Any:
         ):
             return ("static", first)
     sequences = all_sequences(bindings)
-    if sequences is not None and len({len(sequence.items) for sequence in sequences}) == 1:
+    if sequences is not None and len({(len(sequence.items), sequence.record) for sequence in sequences}) == 1:
         members = zip(*[sequence.items for sequence in sequences])
         parts = tuple([_shape(walker, list(member), node) for member in members])
-        return ("sequence", parts, sequences[0].is_list, sequences[0].names)
+        return ("sequence", parts, sequences[0].is_list, sequences[0].names, sequences[0].record)
     try:
         type_, weak = unify(walker, bindings, node) if len(bindings) > 1 else value_facts(walker, first, node)
     except QuadrantsSyntaxError:
@@ -207,7 +229,7 @@ def _hardened(walker: Walker, shape: Any) -> Any:
     if shape[0] == "run":
         return ("run", numbers.default_type(walker, Run(Value(shape[1]), shape[2])), False)
     if shape[0] == "sequence":
-        return ("sequence", tuple(_hardened(walker, part) for part in shape[1]), shape[2], shape[3])
+        return ("sequence", tuple(_hardened(walker, part) for part in shape[1]), *shape[2:])
     return shape
 
 

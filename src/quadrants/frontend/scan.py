@@ -19,6 +19,7 @@ __all__ = [
     "live_head",
     "live_out",
     "mark_live",
+    "member_names",
     "memory_names",
     "names_in",
     "statements_below",
@@ -69,12 +70,12 @@ class _Facts:
     """What a statement or expression says of names.
 
     `assigned`: bound or changed in place; `touched`: what calls may change, templates passed by reference and targets
-    of atomics and of `fill`; `loads`: read (the base of an element that is written counts, and what nested functions
+    of atomics and of `fill`; `members`: of which a member, or an element of one, is assigned; `loads`: read (the base of an element that is written counts, and what nested functions
     mention); `indexed`: elements that are written, as the base and the names in the index; `static`: the targets of
     `qd.static` loops; `returns`: whether a `return` is among it. All but the last three leave nested functions aside.
     """
 
-    __slots__ = ("assigned", "indexed", "loads", "returns", "static", "touched")
+    __slots__ = ("assigned", "indexed", "loads", "members", "returns", "static", "touched")
 
     def __init__(self) -> None:
         # There is one of these a statement: what most have nothing of is None until there is something.
@@ -83,6 +84,7 @@ class _Facts:
         self.loads: set[str] = set()
         self.indexed: list[tuple[str, list[str]]] | None = None
         self.static: set[str] | None = None
+        self.members: set[str] | None = None
         self.returns = False
 
     def assign(self, name: str) -> None:
@@ -111,6 +113,8 @@ class _Facts:
             self.indexed += other.indexed
         if other.static:
             self.static = (self.static or set()) | other.static
+        if other.members:
+            self.members = (self.members or set()) | other.members
 
 
 def _facts(node: Any) -> _Facts:
@@ -172,6 +176,8 @@ def _look_element(node: ast.Subscript | ast.Attribute, found: _Facts, nested: bo
         base = _base_name(node)
         if base and not nested:
             found.assign(base)
+        if base and (type(node) is ast.Attribute or type(node.value) is not ast.Name):
+            found.members = (found.members or set()) | {base}
         if type(node) is ast.Subscript and type(node.value) is ast.Name:
             found.index(node.value.id, _names(node.slice))
     return nested
@@ -320,6 +326,11 @@ def memory_names(function: Any) -> frozenset[str]:
 def element_names(function: ast.AST) -> frozenset[str]:
     """Local names whose elements are assigned."""
     return frozenset([base for base, _ in _facts(function).indexed or ()])
+
+
+def member_names(function: ast.AST) -> frozenset[str]:
+    """Local names of which members (or elements of elements) are assigned."""
+    return frozenset(_facts(function).members or ())
 
 
 def bound_names(function: ast.FunctionDef) -> frozenset[str]:

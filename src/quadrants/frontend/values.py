@@ -28,8 +28,10 @@ __all__ = [
     "all_sequences",
     "all_static",
     "common_nature",
+    "is_changeable",
     "is_list",
     "is_number",
+    "is_open",
     "is_tile",
     "nature_of",
 ]
@@ -175,14 +177,28 @@ class Outer(Binding):
 
 
 class Sequence(Binding):
-    """A tuple or list of bindings; `names` for a named tuple or a namespace of members."""
+    """A tuple or list of bindings; `names` for a record (an object of the named tuple or dataclass `record`) or a
+    namespace of members. A record that is `given` is the caller's of the kernel: it cannot be changed."""
 
-    __slots__ = ("is_list", "items", "names")
+    __slots__ = ("given", "is_list", "items", "names", "record")
 
-    def __init__(self, items: list[Binding], is_list: bool = False, names: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        items: list[Binding],
+        is_list: bool = False,
+        names: tuple[str, ...] = (),
+        record: type | None = None,
+        given: bool = False,
+    ) -> None:
         self.items = items
         self.is_list = is_list
         self.names = names
+        self.record = record
+        self.given = given
+
+    def of(self, items: list[Binding]) -> Sequence:
+        """A sequence of the same kind, of other items."""
+        return Sequence(items, self.is_list, self.names, self.record, self.given)
 
 
 class Iteration(Binding):
@@ -237,6 +253,20 @@ def is_tile(binding: Binding) -> TypeGuard[Sequence]:
 def is_list(binding: Binding) -> bool:
     """Whether the binding is a list in Python, whatever holds it here."""
     return binding.is_list if type(binding) is Sequence else nature_of(binding) is Nature.LIST
+
+
+def is_changeable(binding: Binding) -> bool:
+    """Whether a function that is given the binding may change what it is to the caller: a list, or an object of a
+    dataclass that is not frozen."""
+    if type(binding) is Sequence and binding.record is not None and not binding.given:
+        return is_open(binding.record)
+    return is_list(binding)
+
+
+def is_open(record: type) -> bool:
+    """Whether members of an object of the class can be assigned: it is a dataclass that is not frozen."""
+    parameters = getattr(record, "__dataclass_params__", None)
+    return parameters is not None and not parameters.frozen
 
 
 def nature_of(binding: Binding | None) -> Nature:

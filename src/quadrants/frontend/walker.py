@@ -91,6 +91,7 @@ class Walker:
         "compilation",
         "default_float",
         "default_int",
+        "entry",
         "env",
         "file",
         "free",
@@ -120,6 +121,8 @@ class Walker:
         self.function = function
         self.builder = Builder(function.body)
         self.env: Env = {}
+        # What the parameters are at first.
+        self.entry: Env = {}
         self.loops: list[Loop] = []
         self.returns: list[tuple[Block, Binding, list[Binding], Any]] = []
         self.is_kernel = function.is_kernel

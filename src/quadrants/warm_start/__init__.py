@@ -162,9 +162,11 @@ def _numbers(data: dict[str, Any]) -> int:
 
 
 def _collect_static(roots: dict[tuple[str, Any], Any], path: tuple[Any, ...], argument: Argument) -> None:
-    """The objects among the arguments that a kernel is specialised on."""
+    """The objects among the arguments that a kernel is specialised on, and the classes of records."""
     if argument.kind == "static":
         roots["argument", path] = argument.value
+    if argument.record is not None:
+        roots["argument", (*path, "class")] = argument.record
     for position, child in enumerate(argument.children):
         _collect_static(roots, (*path, position), child)
 
@@ -174,7 +176,8 @@ def _stable(argument: Argument, describer: Describer) -> Any:
     if argument.kind == "static":
         return "static", describer.describe(argument.value)
     if argument.kind == "sequence":
-        return "sequence", argument.names, [_stable(child, describer) for child in argument.children]
+        record = argument.record and describer.describe(argument.record)
+        return "sequence", argument.names, record, [_stable(child, describer) for child in argument.children]
     return [str(part) if isinstance(part, Type) else part for part in argument.key]
 
 

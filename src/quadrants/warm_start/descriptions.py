@@ -174,6 +174,9 @@ class Describer:
     def _method(self, method: types.MethodType, strict: bool) -> Any:
         return "method", self.describe(method.__self__), self.describe(method.__func__)
 
+    def _property(self, value: property, strict: bool) -> Any:
+        return "property", self.describe(value.fget)
+
     def _builtin(self, function: Any, strict: bool) -> Any:
         owner = getattr(function, "__self__", None)
         bound = None if owner is None or isinstance(owner, types.ModuleType) else self.describe(owner, strict)
@@ -214,6 +217,7 @@ def _name_of(kind: type) -> str:
 _HANDLERS: dict[type, Callable[[Describer, Any, bool], Any]] = {
     types.FunctionType: Describer._function,
     types.MethodType: Describer._method,
+    property: Describer._property,
     types.BuiltinFunctionType: Describer._builtin,
     types.MethodDescriptorType: Describer._builtin,
     types.WrapperDescriptorType: Describer._builtin,
@@ -230,8 +234,8 @@ _HANDLERS: dict[type, Callable[[Describer, Any, bool], Any]] = {
 
 
 def children(value: Any) -> Iterator[tuple[str, Any, Any]]:
-    """(way, key, part) of the objects that are reached through a container, a method, a decorated function or a
-    function's defaults; `paths.follow` goes the same ways."""
+    """(way, key, part) of the objects that are reached through a container, a method, a property, a decorated function
+    or a function's defaults; `paths.follow` goes the same ways."""
     kind = type(value)
     if isinstance(value, (tuple, list)):
         yield from [("item", position, item) for position, item in enumerate(value)]
@@ -240,6 +244,8 @@ def children(value: Any) -> Iterator[tuple[str, Any, Any]]:
     elif kind is types.MethodType:
         yield "self", None, value.__self__
         yield "function", None, value.__func__
+    elif kind is property:
+        yield "member", "fget", value.fget
     elif kind is types.FunctionType:
         yield from [("default", position, item) for position, item in enumerate(value.__defaults__ or ())]
     elif (plain := protocol.plain_function(value)) is not None:

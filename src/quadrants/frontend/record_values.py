@@ -1,0 +1,201 @@
+"""Records: objects of named tuples and dataclasses that a kernel makes or is given, with what their classes define."""
+
+from __future__ import annotations
+
+import ast
+import types
+from typing import TYPE_CHECKING, Any
+
+from quadrants.errors import QuadrantsTypeError
+from quadrants.frontend.calls import Arguments, bind_class, call_binding
+from quadrants.frontend.domains import wrap
+from quadrants.frontend.values import Array, Binding, BoundMethod, Sequence, Static, is_open
+from quadrants.records import dataclass_names
+
+if TYPE_CHECKING:
+    from quadrants.frontend.walker import Walker
+
+__all__ = [
+    "assigned_member",
+    "call_of_dataclasses",
+    "is_generated",
+    "make",
+    "member_of_record",
+    "method_for",
+    "replaced",
+]
+
+
+def make(walker: Walker, kind: type, arguments: Arguments, node: ast.AST) -> Sequence:
+    """`kind(…)`: an object of a named tuple or dataclass."""
+    names = getattr(kind, "_fields", None)
+    if names is None:
+        names = dataclass_names(kind)
+    if names is None:
+        raise walker.error(
+            node,
+            f"the class {kind.__name__} cannot be made in a kernel",
+            hint="a tuple, a named tuple or a dataclass can",
+        )
+    own = _own_initialiser(kind)
+    if own:
+        raise walker.error(
+            node,
+            f"the class {kind.__name__} has a method {own} of its own, which a kernel does not run",
+            hint="leave it out, and make its objects by a function",
+        )
+    given = bind_class(walker, kind, arguments, node)
+    items = [given[name] if name in given else _default(walker, kind, name, node) for name in names]
+    return Sequence([_held(walker, item, node) for item in items], names=tuple(names), record=kind)
+
+
+def _own_initialiser(kind: type) -> str:
+    """The name of a method that Python runs to make an object, and that is no generated one; '' for none."""
+    if hasattr(kind, "__post_init__"):
+        return "__post_init__"
+    name = "__new__" if issubclass(kind, tuple) else "__init__"
+    method = getattr(kind, name)
+    return "" if is_generated(method) else name
+
+
+def is_generated(function: Any) -> bool:
+    """Whether a method was made by `dataclass` or `namedtuple`, or is Python's own, rather than written."""
+    return not isinstance(function, types.FunctionType) or function.__code__.co_filename.startswith("<")
+
+
+def _default(walker: Walker, kind: type, name: str, node: ast.AST) -> Binding:
+    """What a member is that is not given."""
+    compilation = walker.compilation
+    if issubclass(kind, tuple):
+        defaults: dict[str, Any] = getattr(kind, "_field_defaults", {})
+        compilation.captured_attribute(walker, kind, "_field_defaults", defaults)
+        compilation.evaluated(defaults)
+        return wrap(defaults[name])
+    import dataclasses
+
+    compilation.captured_attribute(walker, kind, "__init__", kind.__init__)  # which has the defaults
+    field = next(field for field in dataclasses.fields(kind) if field.name == name)
+    if field.default is not dataclasses.MISSING:
+        return wrap(field.default)
+    if field.default_factory is dataclasses.MISSING:
+        text = f"{kind.__name__}.{name} is not set when an object is made, which a kernel cannot tell"
+        raise walker.error(node, text, hint="give it a default")
+    made = field.default_factory()
+    compilation.called(field.default_factory, [], {})
+    return wrap(made)
+
+
+def _held(walker: Walker, item: Binding, node: ast.AST) -> Binding:
+    return walker.load(item, node) if type(item) is Array and item.is_element else item
+
+
+def member_of_record(walker: Walker, base: Sequence, name: str, node: ast.AST) -> Binding | None:
+    """A member of a record, or what its class has under that name; None if there is none."""
+    if name in base.names:
+        return base.items[base.names.index(name)]
+    if base.record is None:
+        return None
+    if name == "_replace" and issubclass(base.record, tuple):
+        return BoundMethod(base, name, replaced)
+    found = _in_class(base.record, name)
+    if isinstance(found, property):
+        walker.compilation.captured_attribute(walker, base.record, name, found)
+        place = node.value if isinstance(node, ast.Attribute) else None
+        return _call_with(walker, found.fget, base, place, Arguments([], {}, []), node)
+    if isinstance(found, (types.FunctionType, classmethod)) or _is_function(found):
+        return _method(walker, base, name, found, True)
+    if found is None or (is_generated(found) and not isinstance(found, staticmethod) and callable(found)):
+        return None
+    value = getattr(base.record, name)
+    return walker.compilation.captured_attribute(walker, base.record, name, value)
+
+
+def _is_function(found: Any) -> bool:
+    from quadrants.frontend import protocol
+
+    return not isinstance(found, staticmethod) and protocol.plain_function(found) is not None
+
+
+def _in_class(record: type, name: str) -> Any:
+    """What the class, or one that it is made from, has under a name, as it stands there; None for nothing."""
+    for base in record.__mro__[:-1]:
+        if name in base.__dict__ and base is not tuple:
+            return base.__dict__[name]
+    return None
+
+
+def _method(walker: Walker, base: Sequence, name: str, found: Any, is_called: bool) -> BoundMethod:
+    """A method of a record's class; `is_called`: it is what stands in front of a call's parentheses."""
+    assert base.record is not None
+    function = getattr(base.record, name)
+    walker.compilation.captured_attribute(walker, base.record, name, function)
+
+    def handler(walker: Walker, owner: Binding, arguments: Arguments, node: ast.AST) -> Binding:
+        if isinstance(found, classmethod):
+            return call_binding(walker, Static(function), arguments, node)
+        syntax = node.func if is_called and isinstance(node, ast.Call) else None
+        place = syntax.value if isinstance(syntax, ast.Attribute) else None
+        return _call_with(walker, function, owner, place, arguments, node)
+
+    return BoundMethod(base, name, handler)
+
+
+def _call_with(
+    walker: Walker, function: Any, owner: Binding, place: ast.expr | None, arguments: Arguments, node: ast.AST
+) -> Binding:
+    """Calls a function of a class with the object in front of the arguments; `place` then holds what it has made of it."""
+    whole = Arguments([owner, *arguments.positional], arguments.keywords, [place, *arguments.nodes])
+    return call_binding(walker, Static(function), whole, node)
+
+
+def method_for(walker: Walker, binding: Binding, name: str) -> BoundMethod | None:
+    """The method that Python would call for an operator, where the class of a record has one that is written; None for
+    none."""
+    if type(binding) is not Sequence or binding.record is None:
+        return None
+    found = _in_class(binding.record, name)
+    if found is None or (not _is_function(found) and is_generated(found)):
+        return None
+    return _method(walker, binding, name, found, False)
+
+
+def replaced(walker: Walker, owner: Binding, arguments: Arguments, node: ast.AST) -> Binding:
+    """`owner._replace(…)`, `dataclasses.replace(owner, …)`: a record with other members."""
+    assert type(owner) is Sequence and owner.record is not None
+    unknown = [name for name in arguments.keywords if name not in owner.names]
+    if arguments.positional or unknown:
+        text = f"wrong arguments: takes ({', '.join(f'{name}=…' for name in owner.names)})"
+        raise walker.error(node, text, kind=QuadrantsTypeError)
+    items = [arguments.keywords.get(name, item) for name, item in zip(owner.names, owner.items)]
+    return Sequence([_held(walker, item, node) for item in items], names=owner.names, record=owner.record)
+
+
+def call_of_dataclasses(walker: Walker, function: Any, arguments: Arguments, node: ast.AST) -> Binding | None:
+    """A function of the module `dataclasses` on a record; None for others."""
+    owner = arguments.positional[0] if arguments.positional else None
+    if type(owner) is not Sequence or owner.record is None:
+        return None
+    if function.__name__ == "replace":
+        return replaced(walker, owner, Arguments(arguments.positional[1:], arguments.keywords, []), node)
+    return Sequence(owner.items) if function.__name__ == "astuple" else None
+
+
+def assigned_member(walker: Walker, owner: Sequence, name: str, value: Binding, node: ast.AST) -> Sequence:
+    """The record with another value of a member."""
+    assert owner.record is not None
+    kind = owner.record.__name__
+    if name not in owner.names:
+        raise walker.error(node, f"{kind} has no member '{name}'", found=f"members {', '.join(owner.names)}")
+    if not is_open(owner.record):
+        hint = "make another one of it: " + (
+            f"p._replace({name}=…)" if issubclass(owner.record, tuple) else f"dataclasses.replace(p, {name}=…)"
+        )
+        raise walker.error(node, f"{kind}.{name} cannot be assigned", hint=hint, kind=QuadrantsTypeError)
+    if owner.given:
+        raise walker.error(
+            node,
+            f"this would change an object that the kernel's caller has, but a kernel is given its numbers: {kind}.{name}",
+            hint="write into an array, return the new value, or make an object of the kernel's own: dataclasses.replace(p)",
+        )
+    position = owner.names.index(name)
+    return owner.of([*owner.items[:position], _held(walker, value, node), *owner.items[position + 1 :]])

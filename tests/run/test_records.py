@@ -1,0 +1,242 @@
+"""Objects of named tuples and dataclasses: made, changed, passed on, with the methods of their classes. The plain function is
+the oracle."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import quadrants as qd
+from quadrants.evidence.programs import TargetExecutor
+
+
+@dataclass
+class Vec:
+    x: float
+    y: float = 0.5
+
+    zero = 0.0
+
+    def dot(self, other: Vec) -> float:
+        return self.x * other.x + self.y * other.y
+
+    def __add__(self, other: Any) -> Vec:
+        if isinstance(other, Vec):
+            return Vec(self.x + other.x, self.y + other.y)
+        return Vec(self.x + other, self.y + other)
+
+    def __radd__(self, other: float) -> Vec:
+        return self + other
+
+    def __mul__(self, k: float) -> Vec:
+        return Vec(k * self.x, k * self.y)
+
+    def __neg__(self) -> Vec:
+        return self * -1
+
+    def __abs__(self) -> float:
+        return self.length
+
+    def __getitem__(self, axis: int) -> float:
+        return self.x if axis == 0 else self.y
+
+    def __call__(self, t: float) -> float:
+        return self.x + t * self.y
+
+    @property
+    def length(self) -> float:
+        return math.sqrt(self.dot(self))
+
+    @staticmethod
+    def unit(angle: float) -> Vec:
+        return Vec(math.cos(angle), math.sin(angle))
+
+    @classmethod
+    def nothing(cls) -> Vec:
+        return cls(cls.zero, y=cls.zero)
+
+    def move(self, by: float) -> float:
+        self.x += by
+        return self.x
+
+
+@dataclass(frozen=True, order=True)
+class Version:
+    major: int
+    minor: int = 3
+
+    def next(self) -> Version:
+        return dataclasses.replace(self, minor=self.minor + 1)
+
+
+@dataclass
+class Body:
+    y: Vec
+    x: float
+    history: list[float] = field(default_factory=lambda: [1.0, 2.0])
+
+    def step(self, dt: float) -> None:
+        self.y.x += dt * self.x
+        self.y.move(dt)
+        if self.y.x > 1.5:
+            self.x = -self.x
+
+
+class Ray(NamedTuple):
+    origin: float
+    direction: float = 2.0
+
+    def at(self, t: float) -> float:
+        return self.origin + t * self.direction
+
+    def __add__(self, other: Any) -> Ray:
+        return self._replace(origin=self.origin + other)
+
+
+def agrees(executor: TargetExecutor, function: Callable[..., Any], *arguments: Any) -> None:
+    """The kernel gives the results of the plain function, and leaves the arrays as it does."""
+    plain = [argument.copy() if isinstance(argument, np.ndarray) else argument for argument in arguments]
+    executor.initialise(qd, ("i64", "f32" if executor.arch == "metal" else "f64"))
+    result = qd.kernel(function)(*arguments)
+    if executor.arch == "amdgpu":
+        return
+    expected = function(*plain)
+    if expected is not None:
+        np.testing.assert_allclose(np.array(result, float), np.array(expected, float), 1e-6)
+    for ours, theirs in zip(arguments, plain):
+        if isinstance(ours, np.ndarray):
+            np.testing.assert_allclose(ours, theirs, 1e-6)
+
+
+def methods(a, out):
+    for i in range(len(a)):
+        v = Vec.unit(a[i]) + Vec.nothing()
+        w = (v + Vec(1.0)) * 2.0
+        out[i] = w.dot(v) + w.length + v(0.5) + w[1] + (-w)[0] + abs(v) + (1.0 + v).x + Vec.zero
+
+
+def changes(a, out):
+    for i in range(len(a)):
+        body = Body(Vec(a[i], y=2.0), 1.5)
+        for _ in range(5):
+            body.step(0.25)
+            body.history[1] += body.y.x
+        out[i] = body.y.x + 10 * body.x + 100 * body.y.move(1.0) + body.y.x + body.history[1]
+
+
+def shifted(v, by):
+    if by > 0.2:
+        v.x = by
+        return 1
+    v.y -= by
+    return 0
+
+
+def by_functions(a, out):
+    for i in range(len(a)):
+        v = Vec(1.0, 2.0)
+        out[i] = shifted(v, a[i]) + 10 * v.x + 100 * v.y
+
+
+def chosen(a, out):
+    for i in range(len(a)):
+        v = Vec(0.0) if a[i] > 0.5 else Vec(a[i], 4.0)
+        best = Version(0, 0)
+        for k in range(3):
+            found = Version(i % 2, k)
+            if found > best and found != Version(1, 2):
+                best = found.next()
+        out[i] = v.x + v.y + best.major * 100 + best.minor + (best == Version(1)) * 1000
+
+
+def named_tuples(a, out):
+    for i in range(len(a)):
+        ray = Ray(a[i])
+        origin, direction = ray
+        moved = ray._replace(direction=3.0) + 1.0
+        out[i] = ray.at(2.0) + 10 * moved.at(1.0) + origin * direction + (ray == Ray(a[i], 2.0)) + (ray < moved)
+
+
+def tuples(a, out):
+    for i in range(len(a) - 1):
+        pair = (a[i], a[i + 1])
+        list_ = [a[i], 0.25]
+        out[i] = (pair < (0.5, 0.5)) + 10 * (pair == (a[i], a[i + 1], 1.0)) + 100 * (list_ >= [a[i], 0.25])
+        if pair != (0.0, 0.0) and (i, i % 2) in ((1, 1), (2, 0)):
+            out[i] += 1000
+
+
+@pytest.mark.parametrize(
+    "function", [methods, changes, by_functions, chosen, named_tuples, tuples], ids=lambda f: f.__name__
+)
+def test_records(executor: TargetExecutor, function: Callable[..., Any]) -> None:
+    agrees(executor, function, np.linspace(0.1, 0.9, 9), np.zeros(9))
+
+
+@dataclass
+class Probe:
+    y: Vec
+    x: float
+
+
+def of_the_caller(body, ray, a):
+    for i in range(len(a)):
+        own = dataclasses.replace(body)
+        own.x += a[i]
+        a[i] = body.y.dot(Vec(1.0, 1.0)) + ray.at(own.x) + body.x
+
+
+def test_records_as_arguments(executor: TargetExecutor) -> None:
+    agrees(executor, of_the_caller, Probe(Vec(1.0, 2.0), 3.0), Ray(0.5), np.arange(3.0))
+
+
+@dataclass
+class Particles:
+    """Arrays, and numbers that functions change."""
+
+    mass: np.ndarray
+    out: np.ndarray
+    count: int = 0
+
+    def add(self, i: int, scale: float) -> None:
+        self.out[i] = scale * self.mass[i]
+        self.count += 1
+
+
+def arrays_in_records(mass, out):
+    particles = Particles(mass, out)
+    for i in range(len(mass)):
+        particles.add(i, 2.0)
+    return particles.count
+
+
+def test_records_that_hold_arrays(executor: TargetExecutor) -> None:
+    agrees(executor, arrays_in_records, np.arange(4.0), np.zeros(4))
+
+
+def test_classes_that_are_defined_anew(executor: TargetExecutor) -> None:
+    executor.initialise(qd, ("i64", "f32"))
+    kernels = []
+    for factor in (2.0, 3.0):
+
+        @dataclass
+        class Scaled:
+            x: float
+
+            def value(self, factor: float = factor) -> float:
+                return self.x * factor
+
+        kernels.append((Scaled, factor))
+
+    @qd.kernel
+    def scaled(s) -> float:
+        return s.value()
+
+    for kind, factor in (*kernels, *kernels):
+        assert scaled(kind(2.0)) == 2 * factor or executor.arch == "amdgpu"
