@@ -493,6 +493,21 @@ def join_of_objects_of_two_classes(x):
     return p.x  # <--
 
 
+@refused(2.0, says=("changes the object", "top of the file"))
+def object_that_a_nested_function_changes(x):
+    def move(p):
+        p.x += 1.0
+
+    p = Point(x)
+    move(p)  # <--
+    return p.x
+
+
+@refused(ones(3), says=("has no attribute 'mean' in a kernel", "loop over it"))
+def method_of_an_array(x):
+    return x.mean()  # <--
+
+
 @refused(2.0, says="an object of Point cannot be unpacked", kind=QuadrantsTypeError)
 def an_object_is_no_tuple(x):
     a, b = Point(x)  # <--

@@ -85,3 +85,38 @@ def test_enumerate_and_zip_give_elements():
         return s
 
     assert run(np.array([1, 2, 3]), np.array([4, 5, 6])) == 8 + 32
+
+
+def test_indices_by_numpy():
+    @qd.kernel
+    def number(a, b):
+        for i, j, k in np.ndindex(a.shape):
+            a[i, j, k] = 100 * i + 10 * j + k
+        for i, j in np.ndindex(2, 3):
+            b[i, j] = i - j
+        for (i,) in np.ndindex(2):
+            b[i, 0] += 5
+
+    a, b = np.zeros((2, 3, 4)), np.zeros((2, 3))
+    number(a, b)
+    assert (a == np.fromfunction(lambda i, j, k: 100 * i + 10 * j + k, a.shape)).all()
+    assert b.tolist() == [[5, -1, -2], [6, 0, -1]]
+
+
+def test_whole_arrays_are_filled():
+    scalars, vectors = qd.field(float, (3, 4)), qd.Vector.field(2, float, 3)
+
+    @qd.kernel
+    def fill(a, x: qd.types.ndarray()):
+        scalars.fill(2)
+        vectors.fill(1.5)
+        a.fill(len(x))
+        for i in range(1):
+            x.fill(i + 7)
+        for i in vectors:
+            vectors[i][0] += scalars[i, i]
+
+    a, x = np.zeros((2, 2)), np.zeros(5, np.float32)
+    fill(a, x)
+    assert (scalars.to_numpy() == 2).all() and vectors.to_numpy().tolist() == [[3.5, 1.5]] * 3
+    assert (a == 5).all() and (x == 7).all()

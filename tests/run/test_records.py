@@ -240,3 +240,17 @@ def test_classes_that_are_defined_anew(executor: TargetExecutor) -> None:
 
     for kind, factor in (*kernels, *kernels):
         assert scaled(kind(2.0)) == 2 * factor or executor.arch == "amdgpu"
+
+
+def test_objects_in_nested_functions(executor: TargetExecutor) -> None:
+    def sums(a, out):
+        def total(v, *more, scale=1.0):
+            s = v.dot(v)
+            for x in more:
+                s += x
+            return s * scale
+
+        for i in range(len(a)):
+            out[i] = total(Vec(a[i]), 1.0, a[i], scale=2.0) + total(Vec(1.0))
+
+    agrees(executor, sums, np.arange(4.0), np.zeros(4))

@@ -333,12 +333,19 @@ def _bind_local(
     walker: Walker, definition: ast.FunctionDef | ast.Lambda, arguments: Arguments, node: ast.AST
 ) -> dict[str, Binding]:
     names = [argument.arg for argument in (*definition.args.posonlyargs, *definition.args.args)]
-    if definition.args.vararg or definition.args.kwarg:
-        raise walker.error(node, "nested functions take plain parameters only")
+    rest = definition.args.vararg
+    if definition.args.kwarg:
+        raise walker.error(node, "** parameters are not supported in a kernel")
     named = [argument.arg for argument in definition.args.kwonlyargs]
     found = dict(zip(names, arguments.positional))
-    if len(arguments.positional) > len(names) or set(arguments.keywords) - {*names, *named}:
+    more = arguments.positional[len(names) :]
+    if rest is not None:
+        found[rest.arg] = Sequence(more)
+    if (more and rest is None) or set(arguments.keywords) - {*names, *named}:
         raise walker.error(node, f"the nested function takes {len(names)} arguments", kind=QuadrantsTypeError)
+    doubly = [name for name in names[: len(arguments.positional)] if name in arguments.keywords]
+    if doubly:
+        raise walker.error(node, f"argument {doubly[0]!r} is given twice", kind=QuadrantsTypeError)
     found.update(arguments.keywords)
     for name, default in zip(names[len(names) - len(definition.args.defaults) :], definition.args.defaults):
         if name not in found:

@@ -6,6 +6,8 @@ import ast
 import itertools
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from quadrants.errors import QuadrantsIndexError, QuadrantsTypeError
 from quadrants.frontend import numbers, protocol
 from quadrants.frontend.dispatch import evaluate, expression
@@ -83,7 +85,10 @@ def member(walker: Walker, base: Binding, name: str, node: ast.AST) -> Binding:
     positions = swizzle_positions(name)
     if positions is not None and type(base) in (Run, Slot, Array, Sequence, Static):
         return swizzle(walker, base, positions, node)
-    raise walker.error(node, f"{numbers.describe(base)} has no attribute '{name}'")
+    hint = ""
+    if type(base) is Array:
+        hint = "loop over it: `for i in range(len(a)): …`" if hasattr(np.ndarray, name) else ""
+    raise walker.error(node, f"{numbers.describe(base)} has no attribute '{name}' in a kernel", hint=hint)
 
 
 def _static_member(walker: Walker, base: Static, name: str, node: ast.AST) -> Binding:

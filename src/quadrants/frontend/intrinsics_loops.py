@@ -11,6 +11,7 @@ import numpy as np
 
 from quadrants.errors import QuadrantsTypeError
 from quadrants.frontend import numbers
+from quadrants.frontend.assign import unpacked
 from quadrants.frontend.atomics import atomic, compare_exchange
 from quadrants.frontend.calls import Arguments
 from quadrants.frontend.domains import static_items, static_product
@@ -58,6 +59,19 @@ def _ndrange(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
     if not parts:
         raise walker.error(node, "ndrange takes one or more sizes", kind=QuadrantsTypeError)
     return Iteration("ndrange", parts)
+
+
+@intrinsic(python=(np.ndindex,))
+def _ndindex(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
+    """np.ndindex(*shape) and np.ndindex(shape)."""
+    parts = arguments.positional
+    if len(parts) == 1 and type(parts[0]) is not Run:
+        parts = unpacked(walker, parts[0], node) if not _is_integer(parts[0]) else parts
+    return _ndrange(walker, Arguments(parts, arguments.keywords, [None] * len(parts)), node)
+
+
+def _is_integer(binding: Binding) -> bool:
+    return type(binding) is Static and isinstance(binding.value, int)
 
 
 @intrinsic("grouped")

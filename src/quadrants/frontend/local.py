@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING
 
 from quadrants.frontend import numbers
 from quadrants.frontend.dispatch import evaluate, walk
-from quadrants.frontend.merge import Path, meet
+from quadrants.frontend.merge import Path, meet, same_static
 from quadrants.frontend.scan import (
     all_assigned,
     annotate_liveness,
+    bound_names,
     contains_return,
     leaves,
+    member_names,
     memory_names,
     names_in,
 )
 from quadrants.frontend.source import FunctionSource
-from quadrants.frontend.values import Binding, Static, is_list
+from quadrants.frontend.values import Binding, Sequence, Static, is_changeable, is_list
 from quadrants.frontend.walker import Walker as WalkerClass
 from quadrants.ir.nodes import Block
 
@@ -47,6 +49,7 @@ def inline_local(
         return evaluate(inner, definition.body)
     annotate_liveness(definition)
     result = _tail(inner, definition.body, definition)
+    _check_records(walker, definition, inner, arguments, node)
     return Static(None) if result is None else result
 
 
@@ -59,11 +62,26 @@ def _check_lists(
     lists = [name for name, binding in arguments.items() if is_list(binding)]
     changed = written_templates(definition, [], lists)
     if changed:
-        raise walker.error(
-            node,
-            f'the nested function changes the list "{changed[0]}" that it is given',
-            hint="define it at the top of the file: there, lists are passed by reference",
-        )
+        raise _changes(walker, "the list", changed[0], node)
+
+
+def _changes(walker: Walker, what: str, name: str, node: ast.AST, does: str = "changes") -> Exception:
+    return walker.error(
+        node,
+        f'the nested function {does} {what} "{name}" that it is given',
+        hint="define it at the top of the file: there, lists and objects of dataclasses are passed by reference",
+    )
+
+
+def _check_records(
+    walker: Walker, definition: ast.FunctionDef, inner: Walker, arguments: dict[str, Binding], node: ast.AST
+) -> None:
+    """An object of a dataclass that a nested function is given it cannot change, as it can no list."""
+    for name, binding in arguments.items():
+        if type(binding) is Sequence and is_changeable(binding) and name not in bound_names(definition):
+            now = inner.env.get(name)
+            if name in member_names(definition) or now is None or not same_static(binding, now):
+                raise _changes(walker, "the object", name, node)
 
 
 def _returns_from_loop(statements: list[ast.stmt]) -> bool:
@@ -81,10 +99,14 @@ def _called_function(
     walker: Walker, definition: ast.FunctionDef, owner: Walker, arguments: dict[str, Binding], node: ast.AST
 ) -> Binding:
     """A nested function that returns from inside a loop: a function of its own, whose free names are arguments, too."""
-    from quadrants.frontend.calls import LocalFunction
+    from quadrants.frontend.calls import LocalFunction, written_templates
     from quadrants.frontend.functions import Callee, call_callee
 
     annotate_liveness(definition)
+    records = [name for name, binding in arguments.items() if type(binding) is Sequence and is_changeable(binding)]
+    changed = written_templates(definition, [], records)
+    if changed:
+        raise _changes(walker, "the object", changed[0], node, "may change")
     bound: dict[str, tuple[Binding, ast.expr | None]] = {name: (binding, None) for name, binding in arguments.items()}
     for name in sorted(names_in(definition) - bound.keys() - all_assigned(definition)):
         binding = owner.visible(name)

@@ -107,6 +107,8 @@ def _array_member(walker: Walker, base: Array, name: str, node: ast.AST) -> Bind
         for axis in range(done, base.domain):
             size = operators.binary(walker, "mul", size, axis_size(walker, base, axis), node)
         return size
+    if name == "fill" and not base.indexed:
+        return BoundMethod(base, name, _fill_array)
     if base.is_view and base.indexed and name in _METHODS:
         method = _METHODS[name]
         return BoundMethod(
@@ -319,6 +321,12 @@ def _to_list(walker: Walker, run: Run, arguments: Arguments, node: ast.AST) -> B
 @_method("get_shape")
 def _get_shape(walker: Walker, run: Run, arguments: Arguments, node: ast.AST) -> Binding:
     return Static(shape_of(run.type))
+
+
+def _fill_array(walker: Walker, owner: Binding, arguments: Arguments, node: ast.AST) -> Binding:
+    """array.fill(x): a loop over all elements, as any that stands in its place."""
+    (value,) = arguments.take(walker, node, ("val",))
+    return library_function(walker, "fill", Arguments([owner, value], {}, [None, None]), node)
 
 
 @_method("fill")

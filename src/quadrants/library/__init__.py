@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from quadrants.frontend.protocol import register_library, register_replacement
-from quadrants.library import bits, decompositions, linalg, public, scalars
+from quadrants.library import bits, decompositions, linalg, public, scalars, whole_arrays
 
-__all__ = ["bits", "decompositions", "linalg", "public", "scalars"]
+__all__ = ["bits", "decompositions", "linalg", "public", "scalars", "whole_arrays"]
 
 register_library("determinant", linalg.determinant)
 register_library("inverse", linalg.inverse)
 register_library("fns", bits.fns)
+register_library("fill", whole_arrays.fill)
 for _name, _decomposition in decompositions.FUNCTIONS.items():
     register_library(_name, _decomposition)
 for _function, _own in scalars.REPLACEMENTS:
