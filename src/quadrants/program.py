@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from quadrants.errors import QuadrantsAssertionError, QuadrantsBoundsError
+from quadrants.errors import QuadrantsAssertionError, QuadrantsBoundsError, QuadrantsRuntimeTypeError
 from quadrants.frontend import protocol
-from quadrants.frontend.arguments import Argument, as_numpy, checked_number, protocol_elements
+from quadrants.frontend.arguments import Argument, as_numpy, checked_number, numpy_array_type, protocol_elements
 from quadrants.frontend.guards import ContentGuard, Guard, LiveNumber
 from quadrants.ir.evaluate import held_dtype
 from quadrants.ir.external import PREFIX, TALLY, linked_address
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from quadrants.targets.device.interface import HostCode
     from quadrants.targets.frame import Frame
 
-__all__ = ["Program", "failure", "interpreter_value", "is_loaded"]
+__all__ = ["ForeignCapture", "Program", "failure", "interpreter_value", "is_foreign_array", "is_loaded"]
 
 _library: Library | None = None
 _loaded: dict[str, LoadedObject] = {}
@@ -53,6 +53,7 @@ class Program:
     `static_shapes` (trailing sizes by position among the run-time arguments), and while its `guards` hold.
 
     `result` is the tree of what the kernel gives: ('run',), ('sequence', parts, whether it is a list), ('static', object).
+    `foreign`: those of the captured arrays whose memory is looked up anew.
     `captured`: for each parameter after the arguments' own the array or the LiveNumber that it is; `written`: origins of
     the arrays that the kernel writes, ('argument', position) or ('array', id of the captured object); `tasks`: where its
     parallel loops stand, and what was chosen for them. `source` and `module` are what it was compiled from, None where it
@@ -107,6 +108,7 @@ class Program:
         self.remember: Callable[[dict[Any, Any]], None] | None = None
         self.template = b""
         self.binding: launch.Binding | None = None
+        self.foreign: list[ForeignCapture] = []
         self.fill_template()
         self.guards = [*guards, *[ContentGuard(source) for source in captured if protocol.is_storage(source)]]
 
@@ -161,9 +163,13 @@ class Program:
         """The frame's initial content: captured arrays' descriptors, the rest zero."""
         frame = bytearray(self.frame.size)
         first = len(self.frame.parameters) - len(self.captured)
-        for source, offset in zip(self.captured, self.frame.parameters[first:]):
-            if not isinstance(source, LiveNumber):
-                write_array(frame, offset, source)
+        places = zip(self.captured, self.frame.parameter_types[first:], self.frame.parameters[first:])
+        for source, type_, offset in places:
+            if isinstance(source, LiveNumber):
+                continue
+            write_array(frame, offset, source)
+            if is_foreign_array(source):
+                self.foreign.append(ForeignCapture(source, type_, offset))
         self.template = bytes(frame)
 
     def fits(self, leaves: list[Argument]) -> bool:
@@ -173,7 +179,11 @@ class Program:
             if tuple(actual[len(actual) - len(shape) :]) != shape:
                 return False
         numbers = (source for source in self.captured if isinstance(source, LiveNumber))
-        return all(guard.holds() for guard in self.guards) and all(number.fits() for number in numbers)
+        return (
+            all(guard.holds() for guard in self.guards)
+            and all(number.fits() for number in numbers)
+            and all(captured.fits() for captured in self.foreign)
+        )
 
     def remember_sizes(self, static_sizes: dict[Any, int], leaves: list[Argument]) -> None:
         """Notes the trailing sizes that the program was compiled for; `static_sizes`: by origin, how many they are."""
@@ -197,6 +207,8 @@ class Program:
         frame = bytearray(self.template)
         for (leaf, value), type_, offset in zip(values, self.frame.parameter_types, self.frame.parameters):
             write_value(frame, offset, type_, leaf, value)
+        for captured in self.foreign:
+            write_array(frame, captured.offset, captured.source)
         self._write_live_numbers(frame)
         return frame
 
@@ -260,6 +272,26 @@ class Program:
         return result_object(
             self.result, iter([_plain(value, type_) for value, type_ in zip(results, self.frame.result_types)])
         )
+
+
+def is_foreign_array(source: Any) -> bool:
+    """Whether something captured is an array of another package than NumPy."""
+    return not isinstance(source, (LiveNumber, np.ndarray)) and not protocol.is_storage(source)
+
+
+class ForeignCapture:
+    """A captured array of another package, at its place in the frame. It may come to have other memory, which is looked up at each
+    launch; code was made for its type and its shape."""
+
+    def __init__(self, source: Any, type_: Type, offset: int) -> None:
+        self.source, self.type, self.offset = source, type_, offset
+        self.shape = as_numpy(source).shape
+
+    def fits(self) -> bool:
+        array = as_numpy(self.source)
+        if array.shape != self.shape or type(self.type) is not ArrayType:
+            return False
+        return numpy_array_type(array, len(self.type.trailing), QuadrantsRuntimeTypeError) is self.type
 
 
 def failure(messages: dict[int, Message], kernel: str) -> Exception:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -329,6 +330,65 @@ def seen_bits(driver: PlayedDriver, tensor: Any) -> list[int]:
     qd.sync()
     address = tensor.data_ptr()
     return driver.machine.memory.bytes[address : address + 2 * tensor.numel()].copy().view(np.uint16).tolist()
+
+
+@qd.data_oriented
+class Body:
+    def __init__(self, x: Any, v: Any) -> None:
+        self.x, self.v = x, v
+
+    @qd.kernel
+    def step(self, dt: float):
+        for i in range(self.x.shape[0]):
+            self.x[i] += dt * self.v[i]
+
+    @qd.kernel
+    def push(self, f):
+        for i in range(self.x.shape[0]):
+            self.v[i] += f[i]
+
+
+def test_captured_tensors(driver: PlayedDriver, torch_cuda: Torch) -> None:
+    x, v = torch_cuda.tensor(np.zeros(4, np.float32)), torch_cuda.tensor(np.ones(4, np.float32))
+    body, f = Body(x, v), torch_cuda.tensor(np.full(4, 2.0, np.float32))
+    warm(lambda: body.push(f))
+    warm(lambda: body.step(0.5))
+    assert driver_calls(driver, lambda: body.push(f)) == ONE_LAUNCH
+    assert driver_calls(driver, lambda: body.step(0.5)) == ONE_LAUNCH
+    assert torch_cuda.values(x).tolist() == [1.5 * 7 + 4.5] * 4
+    other = torch_cuda.tensor(np.zeros(4, np.float32))
+    torch_cuda.moved(x.set_(other.untyped_storage(), 0, (4,), (1,)))
+    assert driver_calls(driver, lambda: body.step(1.0)) == ONE_LAUNCH
+    assert torch_cuda.values(other).tolist() == [9.0] * 4
+    ours = Body(qd.ndarray(qd.f32, 4), qd.field(qd.f32, shape=4))
+    warm(lambda: ours.push(f))
+    assert driver_calls(driver, lambda: ours.push(f)) == ONE_LAUNCH
+
+
+@dataclasses.dataclass
+class State:
+    x: Any
+    v: Any
+
+
+def test_members_of_dataclasses_and_tuples(driver: PlayedDriver, torch_cuda: Torch) -> None:
+    @qd.kernel
+    def move(s, pair, dt: float):
+        for i in range(s.x.shape[0]):
+            s.x[i] += dt * s.v[i]
+            pair[0][i] = s.x[i] - pair[1][i]
+
+    def fresh(value: float) -> Any:
+        return torch_cuda.tensor(np.full(4, value, np.float32))
+
+    s, pair = State(fresh(0), fresh(2)), (fresh(0), fresh(1))
+    warm(lambda: move(s, pair, 0.5))
+    other = (pair[0], fresh(1))
+    assert driver_calls(driver, lambda: move(s, other, 0.5)) == ONE_LAUNCH
+    s.v = fresh(10)
+    assert driver_calls(driver, lambda: move(s, pair, 0.5)) == ONE_LAUNCH
+    assert torch_cuda.values(s.x).tolist() == [9.0] * 4
+    assert torch_cuda.values(pair[0]).tolist() == [8.0] * 4
 
 
 def test_annotated_arguments_and_static_sizes(driver: PlayedDriver, torch_cuda: Torch) -> None:

@@ -408,3 +408,35 @@ def test_torch_tensors_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(100):
         add_to(y, x)
     assert (sys.getrefcount(x), sys.getrefcount(y), sys.getrefcount(torch.Tensor)) == before
+
+
+def test_captured_torch_tensors_may_get_other_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their memory is looked up at each launch: what they had may be gone."""
+    torch = pytest.importorskip("torch")
+    held, y = torch.arange(5.0), torch.zeros(5)
+
+    @qd.kernel
+    def gather():
+        for i in range(held.shape[0]):
+            y[i] += held[i]
+
+    for _ in range(3):
+        gather()
+    found = slow_calls(gather, monkeypatch)
+    held.data = torch.full((5,), 10.0)
+    gather()
+    assert not found
+    held.data = torch.full((4,), 100.0)
+    gather()
+    assert y.tolist() == [110.0, 113.0, 116.0, 119.0, 22.0]
+    held.data = torch.full((10,), 1000.0)[::2]
+    gather()
+    held.data = torch.full((5,), 10000, dtype=torch.int64)
+    gather()
+    y.data = torch.zeros(5)
+    gather()
+    assert y.tolist() == [10000.0] * 5
+    held.data = y.data
+    gather()
+    gather()
+    assert y.tolist() == [40000.0] * 5

@@ -13,7 +13,7 @@ from quadrants.frontend.arguments import Argument, as_numpy
 from quadrants.frontend.guards import ABSENT, ContentGuard, Guard, LiveNumber
 from quadrants.ir.types import ArrayType, MatrixType, ScalarType, u1
 from quadrants.lang.foreign import foreign_argument
-from quadrants.program import Program
+from quadrants.program import Program, is_foreign_array
 from quadrants.runtime import launch
 from quadrants.runtime.launch_probe import members_words
 
@@ -130,7 +130,7 @@ class _Plan:
                 return False
             self.specs.append(spec)
         self._live_numbers()
-        return self.program.device is None or self._captured_on_device()
+        return self._captured_arrays()
 
     def order(self) -> launch.Order | None:
         """How streams wait for one another, where owners of arrays have some."""
@@ -145,7 +145,7 @@ class _Plan:
         spec = _array(self.program, argument, position)
         if spec is None:
             written = ("argument", position) in self.program.written
-            return foreign_argument(self.program, argument, position, written, self.asked)
+            return foreign_argument(self.program, argument.value, position, written, self.asked)
         return spec
 
     def _tuple(self, argument: Argument) -> bool:
@@ -189,17 +189,21 @@ class _Plan:
             )
         return True
 
-    def _captured_on_device(self) -> bool:
-        """Captured arrays are where the device has them at each launch."""
+    def _captured_arrays(self) -> bool:
+        """Captured arrays are where the device has them at each launch, and those of other packages where these have them."""
         frame, captured = self.program.frame, self.program.captured
         first = len(frame.parameters) - len(captured)
         for k, source in enumerate(captured, first):
-            if isinstance(source, LiveNumber):
-                continue
-            if not protocol.is_storage(source):
-                return False
             written = ("array", id(source)) in self.program.written
-            self.members.append(launch.Member(_storage(self.program, source, k, written), source, None, True))
+            if is_foreign_array(source):
+                spec = foreign_argument(self.program, source, k, written, self.asked, is_captured=True)
+            elif isinstance(source, LiveNumber) or self.program.device is None:
+                continue
+            else:
+                spec = _storage(self.program, source, k, written) if protocol.is_storage(source) else None
+            if spec is None:
+                return False
+            self.members.append(launch.Member(spec, source, None, True))
         return True
 
     def _live_numbers(self) -> None:
@@ -298,7 +302,7 @@ def _ranges(program: Program) -> list[tuple[int, int, bool]]:
     if program.device is not None:
         return ranges  # captured arrays are members, which are looked at as arguments are
     for source in program.captured:
-        if protocol.is_array(source):
+        if protocol.is_array(source) and not is_foreign_array(source):  # as on a device
             low, high = _span(source)
             ranges.append((low, high - low, ("array", id(source)) in program.written))
     return ranges

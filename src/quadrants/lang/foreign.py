@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from quadrants.frontend.arguments import Argument, as_numpy
+from quadrants.frontend.arguments import as_numpy
 from quadrants.ir.types import ArrayType
 from quadrants.program import Program
 from quadrants.runtime import launch
@@ -16,18 +16,19 @@ __all__ = ["foreign_argument"]
 
 
 def foreign_argument(
-    program: Program, argument: Argument, position: int, written: bool, asked: set[int]
+    program: Program, value: Any, position: int, written: bool, asked: set[int], is_captured: bool = False
 ) -> launch.ForeignArgument | None:
-    """What a launch needs of an array that lies where the kernel runs; None where its class has nothing for machine code,
-    or memory has to be copied. `asked`: the functions that tell streams which another argument's launch calls already."""
-    array = as_numpy(argument.value)
+    """What a launch needs of the parameter at a position, an array that lies where the kernel runs; None where its class has
+    nothing for machine code, or memory has to be copied. `asked`: the functions that tell streams which another argument's launch
+    calls already; code was made for the shape of one that `is_captured`."""
+    array = as_numpy(value)
     device: Any = None if program.device is None else program.device.code.device
     if isinstance(array, DeviceView) is (device is None):
         return None
-    source: Any = array.source if isinstance(array, DeviceView) else argument.value
+    source: Any = array.source if isinstance(array, DeviceView) else value
     kind, is_torch = type(source), hasattr(type(source), "data_ptr")
     exchange = exchange_of_torch(kind) if is_torch else exchange_of(kind, kind)
-    made = _described(program, array, kind, position, written)
+    made = _described(program, array, kind, position, written, is_captured)
     if exchange is None:
         is_described = device is not None and not is_torch and hasattr(kind, "__cuda_array_interface__")
         return made(text=array.dtype.str, read_only=not array.flags.writeable) if is_described else None
@@ -37,15 +38,15 @@ def foreign_argument(
     place = (CPU, 0) if device is None else device.dlpack_device
     ask = 0 if device is None or exchange.ask in asked else exchange.ask
     asked.add(exchange.ask)
-    elements = type_word(argument.type.scalar)
+    elements = type_word(program.frame.parameter_types[position].scalar)
     return made(read=exchange.read, ask=ask, elements=elements, place=place_word(place), inside=inside)
 
 
-def _described(program: Program, array: Any, kind: type, position: int, written: bool) -> Any:
+def _described(program: Program, array: Any, kind: type, position: int, written: bool, is_captured: bool) -> Any:
     """What both ways have in common, to be called with the rest."""
     offset, type_ = program.frame.parameters[position], program.frame.parameter_types[position]
     assert type(type_) is ArrayType
-    first = type_.rank - len(type_.trailing)
-    sizes = tuple((first + axis, size) for axis, size in enumerate(type_.trailing))
+    static = array.shape if is_captured else type_.trailing
+    sizes = tuple((type_.rank - len(static) + axis, size) for axis, size in enumerate(static))
     common = (offset, kind, type_.rank, array.itemsize, type_.layout == "C", written, sizes)
     return lambda **more: launch.ForeignArgument(*common, **more)

@@ -16,7 +16,7 @@ from quadrants.targets.device.dlpack import Exchange, exchange_of
 
 __all__ = ["exchange_of_torch", "keys_of", "keys_word"]
 
-_POINTERS, _WORDS = 4, 22  # how much of a tensor's object, and of what it points to, is looked at
+_POINTERS, _WORDS = 4, 24  # how much of a tensor's object, and of what it points to, is looked at
 
 
 def exchange_of_torch(kind: type) -> Exchange | None:
