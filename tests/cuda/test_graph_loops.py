@@ -285,3 +285,47 @@ def test_kernels_that_were_kept_know_who_repeats_their_loops(tmp_path: Path) -> 
             assert x.to_numpy().tolist() == [0, 4, 8]
             assert ("cuGraphLaunch" in driver.bindings.calls) == (version == 13000)
         qd.reset()
+
+
+def test_rounds_draw_numbers_of_their_own(driver: PlayedDriver) -> None:
+    @qd.kernel(graph=True)
+    def draw(x, at, left):
+        while qd.graph.do_while(left):
+            for i in range(x.shape[1]):
+                x[at[None], i] = qd.random()
+            for i in range(1):
+                at[None] += 1
+                left[None] -= 1
+
+    x, at, left = qd.ndarray(qd.f64, (8, 5)), number(0), number(4)
+    draw(x, at, left)
+    left.fill(4)
+    draw(x, at, left)
+    assert len(set(x.to_numpy().reshape(-1).tolist())) == 40
+
+
+def test_arrays_that_are_gone_are_reached_no_more(driver: PlayedDriver) -> None:
+    """The graph holds where they were until it is told where others are."""
+    kernel = qd.kernel(settle, graph=True)
+    for rounds in range(1, 6):
+        x, flag = numbers(*[0] * (300 * rounds)), number(rounds)
+        kernel(x, flag)
+        assert x.to_numpy().tolist() == [rounds * i for i in range(300 * rounds)]
+        del x, flag
+
+
+def test_a_graph_with_a_loop_that_cannot_be_made_is_told_and_made_later(
+    driver: PlayedDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel = qd.kernel(settle, graph=True)
+    x, flag = numbers(0, 0, 0), number(2)
+    kernel(x, flag)
+    y, other = numbers(0, 0, 0), number(3)
+    with monkeypatch.context() as patch:
+        patch.setattr(driver.bindings, "cuGraphExecKernelNodeSetParams", lambda *_: (Result.CUDA_ERROR_INVALID_VALUE,))
+        with pytest.raises(RuntimeError, match="INVALID_VALUE"):
+            kernel(y, other)
+    assert other[None] == 3
+    kernel(y, other)
+    assert y.to_numpy().tolist() == [0, 3, 6] and other[None] == 0
+    assert len(driver.bindings.graphs) == 2, "the graph and the body of its loop"

@@ -406,6 +406,10 @@ def _span(value: Any) -> tuple[int, int]:
     return low + shift, high + shift
 
 
+_CHECKPOINTS = """checkpoints=True is not available in this release: it leaves open whether `resume` runs the checkpoint's block again
+  help: make a kernel of each block, look at the flag between them (`if flag[None]: …`), and call the ones that are left"""
+
+
 def kernel(
     function: Callable[..., Any] | None = None,
     *,
@@ -424,8 +428,7 @@ def kernel(
     QuadrantsSyntaxError for what is no plain function.
     """
     if checkpoints:
-        reason = "checkpoints=True is not available in this release" if graph else "checkpoints=True needs graph=True"
-        raise QuadrantsSyntaxError(reason)
+        raise QuadrantsSyntaxError(_CHECKPOINTS if graph else "checkpoints=True needs graph=True")
     if function is None:
         return functools.partial(kernel, graph=True) if graph else kernel
     if isinstance(function, Kernel):
