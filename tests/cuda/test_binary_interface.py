@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from quadrants.errors import QuadrantsRuntimeError
 from quadrants.evidence.ptx import library
 from quadrants.targets.llvm.cuda import graphs, loops, nvidia, streams
 
@@ -28,7 +29,7 @@ def called() -> set[str]:
 
 def test_every_function_that_is_called_is_in_the_library() -> None:
     answered = set(re.findall(r"^CUresult CUDAAPI (cu\w+)\(", LIBRARY, re.MULTILINE))
-    found = set(re.findall(r"(?:ENTRY|TWO)\((cu\w+),", LIBRARY))
+    found = set(re.findall(r"ENTRY\((cu\w+),", LIBRARY))
     assert (
         called()
         and called() - {"cuGraphInstantiate", "cuGraphAddNode_v2"} <= found | {"cuGraphAddNode"}
@@ -153,3 +154,10 @@ def test_the_hosts_part_works_through_nvidias_own_package(folder: Path) -> None:
 @pytest.mark.parametrize("folder", VERSIONS, ids=lambda folder: folder.name)
 def test_programs_run_through_nvidias_own_package(folder: Path) -> None:
     assert "passed" in run(wheels(folder), *RUN, "-k", "cuda")
+
+
+def test_default_streams_of_each_threads_own_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A copy in one of them waits for launches to the default stream of all threads, and not for those to streams of ours."""
+    monkeypatch.setenv("CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM", "1")
+    with pytest.raises(QuadrantsRuntimeError, match="PER_THREAD_DEFAULT_STREAM is set: .*; unset it"):
+        nvidia.open_driver()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import quadrants as qd
-from quadrants.evidence.ptx.bindings import Bindings
+from quadrants.errors import QuadrantsRuntimeError
+from quadrants.evidence.ptx.bindings import Bindings, Result
 from quadrants.evidence.ptx.driver import PlayedDriver, played
 from quadrants.targets.llvm import device_tasks
 from quadrants.targets.llvm.cuda import drivers
@@ -173,9 +175,74 @@ def test_a_fault_is_told_with_the_kernels_that_may_have_caused_it(driver: Played
     assert "harmless" not in str(found.value)
 
 
+def test_what_the_assembler_says_is_told_with_the_kernel_and_the_line(driver: PlayedDriver) -> None:
+    qd.init(arch=qd.cuda, offline_cache=False, log_level="error")
+    harmless(np.zeros(4, np.float32))
+    lines = driver.texts[-1].splitlines()
+    number = next(k for k, line in enumerate(lines, 1) if ".entry" in line)
+    log = f"ptxas application ptx input, line {number}; error   : Unknown symbol\nptxas fatal   : aborted"
+    driver.bindings.refusal = (Result.CUDA_ERROR_INVALID_PTX, log.encode())
+    with pytest.raises(RuntimeError) as found:
+        stray(np.zeros(4, np.float32), 1)
+    told = str(found.value)
+    assert "cuModuleLoadDataEx: CUDA_ERROR_INVALID_PTX (218)" in told
+    assert f"its assembler says: ptxas application ptx input, line {number}; error   : Unknown symbol" in told
+    assert f"line {number} of the PTX: .visible .entry task0" in told
+    line = stray.function.__code__.co_firstlineno + 1
+    assert f"in kernel stray ({__file__}:{line})" in told
+    driver.bindings.refusal = (Result.CUDA_ERROR_UNSUPPORTED_PTX_VERSION, b"x" * 100_000)
+    with pytest.raises(RuntimeError, match=r"the driver is older than PTX 8\.1: install a newer one"):
+        stray(np.zeros(4, np.float32), 1)
+    driver.bindings.refusal = None
+    stray(np.zeros(4, np.float32), 1)
+
+
+@qd.func
+def depth(n):
+    if n > 0:
+        return depth(n - 1) + 1
+    return 0
+
+
+@qd.kernel
+def deep(x, n: int):
+    for i in range(x.shape[0]):
+        x[i] = depth(n)
+
+
+@pytest.mark.filterwarnings("ignore:.*wins over QD_OFFLINE_CACHE")
+def test_functions_that_call_themselves_get_a_stack(driver: PlayedDriver, tmp_path: Path) -> None:
+    """By itself the driver has 1 KiB a thread for code whose depth it cannot know."""
+    for _ in range(2):  # the second time from the disk
+        qd.init(arch=qd.cuda, offline_cache=True, offline_cache_file_path=str(tmp_path), log_level="error")
+        driver.bindings.limits.clear()
+        driver._has_stack = False
+        harmless(np.zeros(4, np.float32))
+        assert not driver.bindings.limits
+        x = np.zeros(40, np.int32)
+        deep(x, 20)
+        assert x.tolist() == [20] * 40
+        threads = 2048 * driver.multiprocessors
+        (size,) = driver.bindings.limits.values()
+        assert 1024 < size <= 65536 and size * threads <= len(driver.machine.memory.bytes) // 16
+
+
 def test_memory_that_is_not_there_is_told_with_the_kernel(driver: PlayedDriver) -> None:
     qd.init(arch=qd.cuda, offline_cache=False, log_level="error")
     driver.bindings.left = 1000
     with pytest.raises(MemoryError, match=r"no memory left(.|\n)*in kernel harmless"):
         harmless(np.zeros(1000))
     harmless(np.zeros(10))
+
+
+def test_a_package_that_does_not_go_with_the_driver_is_told() -> None:
+    """It looks for the driver's functions when one of them is first called."""
+
+    class Old(Bindings):
+        def cuInit(self, flags: int) -> tuple[Result]:
+            raise RuntimeError("Failed to get cuGetProcAddress_v2")
+
+    with pytest.raises(
+        QuadrantsRuntimeError, match=r"does not go with NVIDIA's driver .*cuGetProcAddress_v2.*cuda-bindings==12"
+    ):
+        NvidiaDriver(Old())

@@ -9,6 +9,7 @@ import pytest
 
 import quadrants as qd
 from quadrants.evidence.ptx.driver import PlayedDriver, played
+from quadrants.evidence.ptx.queues import LEGACY, OWN
 
 pytestmark = pytest.mark.slow
 
@@ -168,3 +169,15 @@ def test_what_was_destroyed_is_not_used(driver: PlayedDriver) -> None:
     with pytest.raises(RuntimeError, match="this stream was destroyed"):
         other.synchronize()
     other.destroy()
+
+
+def test_the_names_of_default_streams_are_streams(driver: PlayedDriver) -> None:
+    """Other packages name the default one of all threads, and that of a thread's own."""
+    x, stream = numbers(), qd.create_stream()
+    for name in (LEGACY, OWN):
+        driver.order(name, stream.handle)
+        add(x, 1, qd_stream=stream)
+        driver.order(stream.handle, name)
+        driver.synchronise(name)
+        assert driver.machine.threads > 0
+    assert x[0] == 2

@@ -15,7 +15,7 @@ import numpy as np
 from quadrants.evidence.ptx.graphs import CUgraphConditionalNodeType, CUgraphNodeType, GraphFunctions
 from quadrants.evidence.ptx.machine import Loaded, Machine, Trap
 from quadrants.evidence.ptx.memory import MemoryFault, Piece
-from quadrants.evidence.ptx.queues import DEFAULT, Event, Queues
+from quadrants.evidence.ptx.queues import DEFAULT, LEGACY, OWN, Event, Queues
 from quadrants.evidence.ptx.results import Result
 
 __all__ = ["ANYWHERE", "CONSTANTS", "Bindings", "Result"]
@@ -67,6 +67,8 @@ class CUlimit(IntEnum):
 _KINDS = (Result, CUdevice_attribute, CUjit_option, CUlimit, CUgraphNodeType, CUgraphConditionalNodeType)
 CONSTANTS: dict[str, int] = {
     **{member.name: int(member) for kind in _KINDS for member in kind},
+    "(size_t)CU_STREAM_LEGACY": LEGACY,
+    "(size_t)CU_STREAM_PER_THREAD": OWN,
     "CU_STREAM_DEFAULT": 0,
     "CU_STREAM_NON_BLOCKING": 1,
     "CU_EVENT_DEFAULT": 0,
@@ -318,7 +320,7 @@ class Bindings(GraphFunctions):
         return (_OK, self.queues.open(bool(flags))) if flags in (0, 1) else (Result.CUDA_ERROR_INVALID_VALUE, 0)
 
     def cuStreamDestroy(self, stream: int) -> tuple[Result]:
-        if stream == DEFAULT or not self.queues.has(stream):
+        if stream in (DEFAULT, LEGACY, OWN) or not self.queues.has(stream):
             return (Result.CUDA_ERROR_INVALID_HANDLE,)
         self.queues.close(stream)
         return (_OK,)

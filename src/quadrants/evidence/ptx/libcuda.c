@@ -130,14 +130,9 @@ CUresult CUDAAPI cuModuleGetGlobal(CUdeviceptr *address, size_t *bytes, CUmodule
     return code;
 }
 
-static CUresult launch(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
-                       CUstream stream, void **parameters, void **extra) {
-    return ANSWER("cuLaunchKernel", ADDRESS(f), gx, gy, gz, bx, by, bz, shared, ADDRESS(stream), ADDRESS(parameters), ADDRESS(extra));
-}
-
 CUresult CUDAAPI cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx, unsigned int by,
                                 unsigned int bz, unsigned int shared, CUstream stream, void **parameters, void **extra) {
-    return launch(f, gx, gy, gz, bx, by, bz, shared, stream, parameters, extra);
+    return ANSWER("cuLaunchKernel", ADDRESS(f), gx, gy, gz, bx, by, bz, shared, ADDRESS(stream), ADDRESS(parameters), ADDRESS(extra));
 }
 
 /* Streams and events. */
@@ -168,7 +163,7 @@ CUresult CUDAAPI cuEventRecord(CUevent event, CUstream stream) { return ANSWER("
 
 CUresult CUDAAPI cuEventSynchronize(CUevent event) { return ANSWER("cuEventSynchronize", ADDRESS(event)); }
 
-static CUresult elapsed(float *milliseconds, CUevent first, CUevent then) {
+CUresult CUDAAPI cuEventElapsedTime(float *milliseconds, CUevent first, CUevent then) {
     word results[1];
     double told;
     CUresult code = ASK("cuEventElapsedTime", ADDRESS(first), ADDRESS(then));
@@ -176,8 +171,6 @@ static CUresult elapsed(float *milliseconds, CUevent first, CUevent then) {
     if (code == CUDA_SUCCESS) *milliseconds = (float)told;
     return code;
 }
-
-CUresult CUDAAPI cuEventElapsedTime(float *milliseconds, CUevent first, CUevent then) { return elapsed(milliseconds, first, then); }
 
 CUresult CUDAAPI cuEventDestroy(CUevent event) { return ANSWER("cuEventDestroy", ADDRESS(event)); }
 
@@ -250,37 +243,15 @@ CUresult CUDAAPI cuGraphDestroy(CUgraph graph) { return ANSWER("cuGraphDestroy",
 
 CUresult CUDAAPI cuGraphExecDestroy(CUgraphExec ready) { return ANSWER("cuGraphExecDestroy", ADDRESS(ready)); }
 
-/* What those get that ask for a default stream of each thread's own: no stream is that one. */
-
-#define OWN(stream) ((stream) == NULL ? CU_STREAM_PER_THREAD : (stream))
-
-static CUresult CUDAAPI launch_own(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx, unsigned int by,
-                                   unsigned int bz, unsigned int shared, CUstream stream, void **parameters, void **extra) {
-    return launch(f, gx, gy, gz, bx, by, bz, shared, OWN(stream), parameters, extra);
-}
-static CUresult CUDAAPI write_own(CUdeviceptr to, const void *from, size_t size) {
-    return ANSWER("cuMemcpyHtoD", to, ADDRESS(from), size, ADDRESS(CU_STREAM_PER_THREAD));
-}
-static CUresult CUDAAPI read_own(void *to, CUdeviceptr from, size_t size) {
-    return ANSWER("cuMemcpyDtoH", ADDRESS(to), from, size, ADDRESS(CU_STREAM_PER_THREAD));
-}
-static CUresult CUDAAPI synchronise_own(CUstream stream) { return cuStreamSynchronize(OWN(stream)); }
-static CUresult CUDAAPI wait_own(CUstream stream, CUevent event, unsigned int flags) {
-    return cuStreamWaitEvent(OWN(stream), event, flags);
-}
-static CUresult CUDAAPI record_own(CUevent event, CUstream stream) { return cuEventRecord(event, OWN(stream)); }
-static CUresult CUDAAPI launch_graph_own(CUgraphExec ready, CUstream stream) { return cuGraphLaunch(ready, OWN(stream)); }
-
 /* Who asks by name and version gets the newest function that is no newer than that. */
 
 typedef struct {
     const char *name;
     int version;
-    void *function, *own;
+    void *function;
 } Entry;
 
-#define ENTRY(name, version) {#name, version, (void *)(PFN_##name##_v##version){name}, NULL}
-#define TWO(name, version, type, other) {#name, version, (void *)(PFN_##name##_v##version){name}, (void *)(PFN_##name##_##type){other}}
+#define ENTRY(name, version) {#name, version, (void *)(PFN_##name##_v##version){name}}
 
 CUresult CUDAAPI cuGetProcAddress(const char *symbol, void **function, int version, cuuint64_t flags,
                                   CUdriverProcAddressQueryResult *status) {
@@ -299,18 +270,18 @@ CUresult CUDAAPI cuGetProcAddress(const char *symbol, void **function, int versi
         ENTRY(cuCtxSynchronize, 2000),
         ENTRY(cuMemAlloc, 3020),
         ENTRY(cuMemFree, 3020),
-        TWO(cuMemcpyHtoD, 3020, v7000_ptds, write_own),
-        TWO(cuMemcpyDtoH, 3020, v7000_ptds, read_own),
+        ENTRY(cuMemcpyHtoD, 3020),
+        ENTRY(cuMemcpyDtoH, 3020),
         ENTRY(cuModuleLoadDataEx, 2010),
         ENTRY(cuModuleGetFunction, 2000),
         ENTRY(cuModuleGetGlobal, 3020),
-        TWO(cuLaunchKernel, 4000, v7000_ptsz, launch_own),
+        ENTRY(cuLaunchKernel, 4000),
         ENTRY(cuStreamCreate, 2000),
         ENTRY(cuStreamDestroy, 4000),
-        TWO(cuStreamSynchronize, 2000, v7000_ptsz, synchronise_own),
-        TWO(cuStreamWaitEvent, 3020, v7000_ptsz, wait_own),
+        ENTRY(cuStreamSynchronize, 2000),
+        ENTRY(cuStreamWaitEvent, 3020),
         ENTRY(cuEventCreate, 2000),
-        TWO(cuEventRecord, 2000, v7000_ptsz, record_own),
+        ENTRY(cuEventRecord, 2000),
         ENTRY(cuEventSynchronize, 2000),
         ENTRY(cuEventElapsedTime, 2000),
         ENTRY(cuEventDestroy, 4000),
@@ -320,19 +291,17 @@ CUresult CUDAAPI cuGetProcAddress(const char *symbol, void **function, int versi
 #if CUDA_VERSION < 13000
         ENTRY(cuGraphAddNode, 12020),
 #endif
-        {"cuGraphAddNode", 12030, (void *)(PFN_cuGraphAddNode_v12030){cuGraphAddNode_v2}, NULL},
+        {"cuGraphAddNode", 12030, (void *)(PFN_cuGraphAddNode_v12030){cuGraphAddNode_v2}},
         ENTRY(cuGraphInstantiateWithFlags, 11040),
         ENTRY(cuGraphExecKernelNodeSetParams, 12000),
-        TWO(cuGraphLaunch, 10000, v10000_ptsz, launch_graph_own),
+        ENTRY(cuGraphLaunch, 10000),
         ENTRY(cuGraphDestroy, 10000),
         ENTRY(cuGraphExecDestroy, 10000),
     };
     *function = NULL;
     for (size_t k = 0; k < sizeof entries / sizeof *entries; k++)
-        if (strcmp(entries[k].name, symbol) == 0 && entries[k].version <= version) {
-            const int own = (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0 && entries[k].own != NULL;
-            *function = own ? entries[k].own : entries[k].function;
-        }
+        if (strcmp(entries[k].name, symbol) == 0 && entries[k].version <= version) *function = entries[k].function;
+    if (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) *function = NULL; /* there are none of those here */
     if (status != NULL) *status = *function == NULL ? CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND : CU_GET_PROC_ADDRESS_SUCCESS;
     return *function == NULL ? CUDA_ERROR_NOT_FOUND : CUDA_SUCCESS;
 }

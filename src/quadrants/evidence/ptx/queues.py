@@ -6,10 +6,15 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-__all__ = ["Event", "Queues"]
+__all__ = ["DEFAULT", "LEGACY", "OWN", "Event", "Queues"]
 
-DEFAULT = 0
-"""The handle of the default stream: it and streams that are not `free` wait for one another."""
+DEFAULT, LEGACY, OWN = 0, 1, 2
+"""The handle of the default stream, which and the streams that are not `free` wait for one another; another name of it; the default
+stream of a thread's own, which is not free (there is one: who plays with several threads has to tell them apart)."""
+
+
+def _named(stream: int) -> int:
+    return DEFAULT if stream == LEGACY else stream
 
 
 class Event:
@@ -34,7 +39,7 @@ class Queues:
     """What was asked for and has not run, by stream. `free`: the streams that do not wait for the default one."""
 
     def __init__(self) -> None:
-        self._waiting: dict[int, deque[_Item]] = {DEFAULT: deque()}
+        self._waiting: dict[int, deque[_Item]] = {DEFAULT: deque(), OWN: deque()}
         self._free: set[int] = set()
         self._count = 0
 
@@ -55,17 +60,17 @@ class Queues:
 
     def has(self, stream: int) -> bool:
         """Whether there is a stream of that handle."""
-        return stream in self._waiting
+        return _named(stream) in self._waiting
 
     def add(self, stream: int, work: Callable[[], None]) -> None:
         """Work to be done behind all that is in the stream."""
         self._count += 1
-        self._waiting[stream].append(_Item(self._count, work))
+        self._waiting[_named(stream)].append(_Item(self._count, work))
 
     def record(self, event: Event, stream: int) -> None:
         """The event is done when what is in the stream has run."""
         self._count += 1
-        event.stream, event.number = stream, self._count
+        event.stream, event.number = _named(stream), self._count
 
     def hold(self, stream: int, event: Event) -> None:
         """What is added to a stream from now on runs behind an event, as it is recorded now."""
@@ -75,7 +80,7 @@ class Queues:
 
     def wait_for(self, stream: int) -> None:
         """Runs what waits in a stream, and what it waits for."""
-        self._run(stream, self._count)
+        self._run(_named(stream), self._count)
 
     def come_to(self) -> None:
         """Runs what something new in the default stream waits for."""

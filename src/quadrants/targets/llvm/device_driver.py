@@ -40,6 +40,10 @@ class LaunchDriver(TimingDriver, Protocol):
         """Makes a module ready to run: the `code` of compiled tasks."""
         ...
 
+    def allow_recursion(self) -> None:
+        """Called before kernels are launched whose functions call themselves."""
+        ...
+
     def write(self, address: int, data: bytes) -> None:
         """Copies bytes of the host to an address, behind everything launched before."""
         ...

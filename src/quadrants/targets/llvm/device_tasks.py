@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from quadrants.errors import QuadrantsRuntimeError
 from quadrants.ir.types import ArrayType, ScalarType
 from quadrants.records import Record
 from quadrants.targets.artifact import Message, PrintFormat, decode_prints
@@ -32,7 +33,8 @@ _PRINT_BYTES = 1 << 20
 
 class TaskCode(Record):
     """What a driver loads, and what its kernels' names and the ids of their messages and prints are; `arrays`: how many
-    temporary arrays the host's part makes; `title`: the kernel, and where it stands; `accesses`: the arrays of each task."""
+    temporary arrays the host's part makes; `title`: the kernel, and where it stands; `accesses`: the arrays of each task;
+    `is_recursive`: whether functions call themselves."""
 
     code: Any
     symbols: tuple[str, ...]
@@ -41,6 +43,7 @@ class TaskCode(Record):
     arrays: int
     title: str
     accesses: tuple[tuple[Access, ...], ...]
+    is_recursive: bool
 
 
 class Tasks:
@@ -68,7 +71,12 @@ class Tasks:
         """Loads the kernels, unless that is done."""
         if self._kernels or not self.code.symbols:
             return
-        loaded = self._driver.load(self.code.code)
+        try:
+            loaded = self._driver.load(self.code.code)
+        except QuadrantsRuntimeError as error:
+            raise QuadrantsRuntimeError(f"{error}\n  in kernel {self.title}") from None
+        if self.code.is_recursive:
+            self._driver.allow_recursion()
         kernels = [loaded.kernel(symbol) for symbol in self.code.symbols]
         variable = loaded.variable(STATE)
         if variable is not None and (self.code.messages or self.code.prints):
@@ -123,7 +131,8 @@ class LaunchedTasks(Tasks):
         self, device: LaunchDevice, compiled: CompiledTasks, tasks: Sequence[Task], arrays: int, title: str
     ) -> None:
         accesses = tuple([accesses_of(task, frame) for task, frame in zip(tasks, compiled.frames)])
-        code = TaskCode(compiled.code, compiled.symbols, compiled.messages, compiled.prints, arrays, title, accesses)
+        made = (compiled.code, compiled.symbols, compiled.messages, compiled.prints)
+        code = TaskCode(*made, arrays, title, accesses, compiled.is_recursive)
         super().__init__(device, code)
         self.compiled = compiled
         self.frames = compiled.frames

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from quadrants.ir.nodes import Module, Op
+from quadrants.ir.nodes import Module, Op, walk
 from quadrants.records import Record, fresh
 from quadrants.targets.artifact import Message, PrintFormat
 from quadrants.targets.capability import CapabilityRecord
@@ -78,13 +78,15 @@ class DeviceWords(Record):
 
 
 class DeviceModule(Record):
-    """The LLVM text (`text`) of all tasks, their symbols in order, their frames, and what message and print ids stand for."""
+    """The LLVM text (`text`) of all tasks, their symbols in order, their frames, what message and print ids stand for, and whether
+    functions call themselves, directly or through others."""
 
     text: str
     symbols: tuple[str, ...]
     frames: tuple[Frame, ...]
     messages: dict[int, Message]
     prints: dict[int, PrintFormat]
+    is_recursive: bool
 
 
 class CompiledTasks(DeviceModule):
@@ -132,7 +134,14 @@ def emit_tasks(
             program.may_alias.add(task.function.name)
         _write_task(unit, task, frames[-1], symbols[-1], words)
     text = header + words.support + QUOTIENT + unit.text()
-    return DeviceModule(text, tuple(symbols), tuple(frames), unit.messages, unit.prints)
+    return DeviceModule(text, tuple(symbols), tuple(frames), unit.messages, unit.prints, _is_recursive(module, groups))
+
+
+def _is_recursive(module: Module, groups: Sequence[Sequence[str]]) -> bool:
+    """Whether a group is a circle: of several functions, or of one that calls itself."""
+    return any(len(group) > 1 for group in groups) or any(
+        op.attributes.get("callee") == name for (name, *_) in groups for op in walk(module.functions[name].body)
+    )
 
 
 def _reached(module: Module, tasks: Sequence[Task]) -> list[list[str]]:

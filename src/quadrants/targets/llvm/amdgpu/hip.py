@@ -105,6 +105,9 @@ class HipDriver:
         self._call("hipModuleLoadData", ctypes.byref(module), image)
         return DriverModule(self, module)
 
+    def allow_recursion(self) -> None:
+        raise AssertionError("kernels for AMD's GPUs have no functions that call themselves")
+
     def write(self, address: int, data: bytes) -> None:
         """Copies bytes to an address; behind all launches, for they are of one stream."""
         self._here()

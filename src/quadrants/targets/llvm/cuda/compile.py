@@ -30,8 +30,9 @@ def generation(sm: int) -> int:
 
 @lru_cache(maxsize=16)
 def machine_of(sm: int) -> optimise.Machine:
-    """A processor in LLVM's words. The PTX version is the oldest that knows all of a family, for old drivers' sake."""
-    version = "+ptx87" if sm >= 100 else "+ptx83"
+    """A processor in LLVM's words. The PTX version is the oldest that knows all of a family, for old drivers' sake: 8.1, of CUDA 12.1, has
+    kernels with more than 4 KiB of parameters."""
+    version = "+ptx87" if sm >= 100 else "+ptx81"
     return optimise.Machine("nvptx64-nvidia-cuda", f"sm_{sm}", version, decides_on_vectors=False, has_vectors=False)
 
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
+import os
 from functools import lru_cache
 from typing import Any
 
 from quadrants.errors import QuadrantsRuntimeError
+from quadrants.targets.llvm.cuda.assembling import assemble, refused
 from quadrants.targets.llvm.cuda.compile import SM
 from quadrants.targets.llvm.cuda.device import Driver, device_of
 from quadrants.targets.llvm.cuda.graphs import GraphCalls
@@ -42,10 +44,26 @@ def missing() -> str:
     return ""
 
 
-def _bindings() -> Any:
-    from cuda.bindings import driver  # pyright: ignore[reportMissingImports] - an extra
+_OWN_DEFAULTS = "CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM"
 
+
+def _bindings() -> Any:
+    if os.environ.get(_OWN_DEFAULTS, "0") != "0":
+        told = f"the environment variable {_OWN_DEFAULTS} is set: copies would not wait for launches, which go to the default stream of all threads"
+        raise QuadrantsRuntimeError(f"{told}; unset it")
+    try:
+        from cuda.bindings import driver  # pyright: ignore[reportMissingImports] - an extra
+    except (ImportError, RuntimeError) as error:
+        raise _unsuited(error) from None
     return driver
+
+
+def _unsuited(error: Exception) -> QuadrantsRuntimeError:
+    """The package looks for the driver's functions, in the version that it knows, when it is imported or first called."""
+    told = f"the package cuda-bindings does not go with NVIDIA's driver of this machine ({error})"
+    return QuadrantsRuntimeError(
+        f"{told}: install a newer driver, or an older package, pip install 'cuda-bindings==12.9.*'"
+    )
 
 
 _IN_CONTEXT = """  %context = load ptr, ptr @qd_driver_context, align 8
@@ -114,6 +132,10 @@ _STICKY = (226, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 721, 810, 911)
 launches, and what they become with several processes or other machines."""
 
 
+_USUAL_STACK, _MOST_STACK = 1 << 10, 1 << 16
+"""Bytes of a thread's stack: the driver's own choice, and what functions that call themselves get at most."""
+
+
 class NvidiaDriver(StreamCalls, GraphCalls):
     """The first GPU of the machine, in its primary context, which torch and CuPy share.
 
@@ -123,22 +145,22 @@ class NvidiaDriver(StreamCalls, GraphCalls):
     def __init__(self, bindings: Any = None) -> None:
         self._cuda = cuda = bindings if bindings is not None else _bindings()
         self._call(cuda.cuInit, 0)
-        device = self._call(cuda.cuDeviceGet, 0)
-        self._context = self._call(cuda.cuDevicePrimaryCtxRetain, device)
-        attributes = cuda.CUdevice_attribute
-
-        def attribute(name: str) -> int:
-            key = getattr(attributes, f"CU_DEVICE_ATTRIBUTE_{name}")
-            return int(self._call(cuda.cuDeviceGetAttribute, key, device))
-
-        self.sm = 10 * attribute("COMPUTE_CAPABILITY_MAJOR") + attribute("COMPUTE_CAPABILITY_MINOR")
-        self.multiprocessors = attribute("MULTIPROCESSOR_COUNT")
+        self._device = self._call(cuda.cuDeviceGet, 0)
+        self._context = self._call(cuda.cuDevicePrimaryCtxRetain, self._device)
+        major, minor = (self._attribute(f"COMPUTE_CAPABILITY_{part}") for part in ("MAJOR", "MINOR"))
+        self.sm = 10 * major + minor
+        self.multiprocessors = self._attribute("MULTIPROCESSOR_COUNT")
+        self._has_stack = False
         self._words = (ctypes.c_uint64 * 2)(int(self._context), 0)
         self._native: NativeLaunch | None = None
         self._loops = Loops(self)
         self._order: StreamOrder | None = None
         self.is_lost = False
         self.device = device_of(self, self.sm)
+
+    def _attribute(self, name: str) -> int:
+        key = getattr(self._cuda.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
+        return int(self._call(self._cuda.cuDeviceGetAttribute, key, self._device))
 
     def native_launch(self) -> NativeLaunch:
         """How machine code launches kernels; it finds the context and the stream in words of ours."""
@@ -169,7 +191,10 @@ class NvidiaDriver(StreamCalls, GraphCalls):
             self._cuda.cuCtxPopCurrent()
 
     def _call(self, function: Any, *arguments: Any) -> Any:
-        code, *results = function(*arguments)
+        try:
+            code, *results = function(*arguments)
+        except RuntimeError as error:
+            raise error if isinstance(error, (QuadrantsRuntimeError, RecursionError)) else _unsuited(error) from None
         if int(code) != 0:
             raise self._error(code, getattr(function, "__name__", "a call"))
         return results[0] if len(results) == 1 else tuple(results)
@@ -195,7 +220,29 @@ class NvidiaDriver(StreamCalls, GraphCalls):
 
     def load(self, ptx: str) -> DriverModule:
         self._here()
-        return DriverModule(self, self._call(self._cuda.cuModuleLoadDataEx, ptx.encode() + b"\0", 0, [], []))
+        code, module, log = assemble(self._cuda, ptx)
+        if int(code) != 0:
+            error = self._error(code, "cuModuleLoadDataEx")
+            raise error if isinstance(error, MemoryError) else refused(int(code), str(error), log, ptx)
+        return DriverModule(self, module)
+
+    def allow_recursion(self) -> None:
+        """Gives threads a stack for functions that call themselves, of which the driver cannot know how deep they go: by itself it is
+        1 KiB. All threads that can be there at once have one, which takes a sixteenth of the memory at most."""
+        if self._has_stack:
+            return
+        self._here()
+        threads = self.multiprocessors * self._attribute("MAX_THREADS_PER_MULTIPROCESSOR")
+        memory = int(self._call(self._cuda.cuDeviceTotalMem, self._device))
+        size = min(_MOST_STACK, memory // 16 // threads) // 1024 * 1024
+        limit = self._cuda.CUlimit.CU_LIMIT_STACK_SIZE
+        while size > _USUAL_STACK:
+            try:
+                self._call(self._cuda.cuCtxSetLimit, limit, size)
+                break
+            except MemoryError:
+                size //= 2
+        self._has_stack = True
 
     def write(self, address: int, data: bytes) -> None:
         """Copies bytes to an address; behind all launches, for they are of one stream."""
