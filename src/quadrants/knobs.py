@@ -95,6 +95,10 @@ class Options(MutableRecord):
         0, "Iterations of a parallel loop that run as vector lanes: 0 is the compiler's choice, 1 none."
     )
     subgroup_size: int = _option(32, "Threads of a subgroup in loops that use qd.simt: 8, 16, 32 or 64.")
+    warpgroups: bool = _option(
+        True,
+        "Products on tensor cores by NVIDIA's Hopper in its own way (wgmma), where its GPU is asked and they are right.",
+    )
     verify: bool = _option(False, "Verify the IR after every pass, not only at stage borders.")
     disable_passes: tuple[str, ...] = _option((), "Names of optional passes to leave out (environment: a,b,c).")
     stop_after: str = _option("", "Name of the pass after which compilation stops.")

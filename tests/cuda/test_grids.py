@@ -236,7 +236,7 @@ BUDGET: dict[str, tuple[Callable[..., Any], tuple[Any, ...], int, int]] = {
 def test_registers_and_shared_memory(name: str, sm: int) -> None:
     function, arguments, registers, shared = BUDGET[name]
     found: list[Usage] = []
-    for text in run(function, *arguments, sm=sm).texts:
+    for text in run(function, *arguments, sm=sm, warpgroups=False).texts:
         needs = assemble(text, sm)
         assert not unexplained_spills(text, needs)
         found += needs

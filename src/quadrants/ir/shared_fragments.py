@@ -25,7 +25,18 @@ from quadrants.ir.fragments import shortened
 from quadrants.ir.types import ArrayType, Type, bf16, f16, f32
 from quadrants.records import Record
 
-__all__ = ["CORE", "LINE_BYTES", "ROWS", "SUMS", "TEAM", "Factor", "factor_of", "multiplied_in_teams", "products_of"]
+__all__ = [
+    "CORE",
+    "LINE_BYTES",
+    "ROWS",
+    "SUMS",
+    "TEAM",
+    "Factor",
+    "factor_of",
+    "multiplied_in_teams",
+    "places_of_sums",
+    "products_of",
+]
 
 TEAM = 128
 ROWS = 64
@@ -103,7 +114,7 @@ def multiplied_in_teams(
     rows, columns = _matrix(left[stage], factors[0]), _matrix(right[stage], factors[1])
     first = unit * (factors[0].line if factors[0].along_width else CORE)
     sums = np.array([[float(value) for value in values] for values in held])
-    row, column = _places(factors[1].width)
+    row, column = places_of_sums(factors[1].width)
     matrix = np.zeros((ROWS, factors[1].width))
     matrix[row, column] = sums
     with np.errstate(all="ignore"):
@@ -118,7 +129,7 @@ def _matrix(cores: Any, factor: Factor) -> Any:
     return shortened(found) if factor.line == LINE_BYTES // 4 else found
 
 
-def _places(columns: int) -> tuple[Any, Any]:
+def places_of_sums(columns: int) -> tuple[Any, Any]:
     """(row, column) of each sum, by thread and number."""
     thread, number = np.arange(TEAM)[:, None], np.arange(columns // 2)
     parts = np.array(SUMS)[number % 4]

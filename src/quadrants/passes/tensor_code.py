@@ -17,7 +17,7 @@ from quadrants.passes.grid_code import GridLoop
 from quadrants.passes.stage_code import Part, Side, StageShape, StageWriter
 from quadrants.records import replace
 
-__all__ = ["TensorShape", "TensorWriter", "factors_of"]
+__all__ = ["TensorShape", "TensorWriter", "factors_of", "rounded"]
 
 _PADDING = 8
 """Elements between lines of shared memory: what a team reads at once then lies in as many banks as there are threads."""
@@ -107,7 +107,7 @@ class TensorWriter(StageWriter):
         return grid.shared(scalar_of(self.contraction.left.type), width, self.shape.depth + _PADDING)
 
     def keep(self, builder: Builder, memory: Value, value: Value, depth: Value, place: Value) -> None:
-        builder.op("store", _rounded(builder, value) if self.depth == 8 else value, memory, place, depth)
+        builder.op("store", rounded(builder, value) if self.depth == 8 else value, memory, place, depth)
 
     def step(self, builder: Builder, at: Value, totals: list[Value], left: Side, right: Side) -> list[Value]:
         base = times(builder, at, self.depth)
@@ -161,7 +161,7 @@ def _pair(step: int, offset: int) -> int:
     return 4 if step == 2 and offset % 2 == 0 else 0
 
 
-def _rounded(builder: Builder, value: Value) -> Value:
+def rounded(builder: Builder, value: Value) -> Value:
     """The nearest number with 10 bits of fraction, the larger one of two; NaN stays."""
     bits = builder.emit("bitcast", value, type=i32)
     nearest = builder.bit_and(builder.add(bits, builder.constant(0x1000, i32)), builder.constant(-0x2000, i32))

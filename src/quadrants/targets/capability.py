@@ -71,6 +71,10 @@ class CapabilityRecord(Record):
         frozenset(),
         "types of factors (f16, bf16, tf32: f32 that is rounded) of which 32 threads multiply small matrices in one instruction",
     )
+    shared_products: frozenset[str] = _field(
+        frozenset(),
+        "types of factors of which 128 threads multiply matrices where they lie in shared memory (ir/shared_fragments.py)",
+    )
     task_operations: int = _field(
         0, "how large a task may be before its compiler takes long (passes/split_tasks.py); 0 for any size"
     )

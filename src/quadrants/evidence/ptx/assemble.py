@@ -42,14 +42,16 @@ def assembler() -> str | None:
 
 
 def assemble(text: str, sm: int, level: int = 3) -> list[Usage]:
-    """Assembles a module; gives what its kernels and functions need. AssemblerError where it is refused."""
+    """Assembles a module, for the processor alone (`sm_90a`) where it says so; gives what its kernels and functions need.
+    AssemblerError where it is refused."""
     program = assembler()
     if program is None:
         raise AssemblerError("there is no ptxas here: pip install nvidia-cuda-nvcc")
     with tempfile.NamedTemporaryFile("w", suffix=".ptx") as file:
         file.write(text)
         file.flush()
-        command = [program, f"-arch=sm_{sm}", f"-O{level}", "-v", file.name, "-o", "/dev/null"]
+        own = "a" if re.search(rf"^\.target sm_{sm}a\b", text, re.MULTILINE) else ""
+        command = [program, f"-arch=sm_{sm}{own}", f"-O{level}", "-v", file.name, "-o", "/dev/null"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     if done.returncode:
         raise AssemblerError(done.stderr[:2000])

@@ -15,11 +15,14 @@ __all__ = ["PlayedDriver", "played"]
 
 
 class PlayedDriver(NvidiaDriver):
-    """NVIDIA's driver as the target calls it, over functions that are played. `texts`: the modules that were loaded."""
+    """NVIDIA's driver as the target calls it, over functions that are played. `texts`: the modules that were loaded. Its warpgroups
+    are not asked whether they multiply, unless `asks`: they do, and texts and launches are the program's alone."""
 
-    def __init__(self, sm: int = 80, memory: int = 1 << 28) -> None:
+    def __init__(self, sm: int = 80, memory: int = 1 << 28, asks: bool = False) -> None:
         self.bindings = Bindings(sm, memory)
         super().__init__(bindings_of(self.bindings))
+        if not asks:
+            self._warpgroups = True
 
     @property
     def texts(self) -> list[str]:

@@ -77,6 +77,11 @@ class Loaded:
         else:
             piece.write(0, (variable.content or b"").ljust(variable.size, b"\0"))
 
+    def shared_of(self, name: str) -> list[Piece]:
+        """What the blocks of an entry share: its own variables and the module's."""
+        variables = [*self.module.variables, *self.module.functions[name].variables]
+        return [self.pieces[variable.name] for variable in variables if variable.space == "shared"]
+
     def kernel(self, name: str) -> Code:
         """One of the entries, with the code that it runs."""
         return self.codes[name]
@@ -127,7 +132,7 @@ class Machine:
                 for piece in loaded.shared:
                     piece.write(0, b"\xa5" * piece.size)
                 self.copies = Copies(self.memory, loaded.shared, threads) if loaded.copies else None
-                self.watched = AsyncShared(loaded.shared) if loaded.watched else _UNWATCHED
+                self.watched = AsyncShared(loaded.shared_of(code.name)) if loaded.watched else _UNWATCHED
                 specials = _specials(first, count, blocks, threads)
                 n = count * threads
                 addresses = [np.full(n, frame.address, np.uint64)]

@@ -18,7 +18,7 @@ from quadrants.targets.llvm.emit_control import HANDLERS as CONTROL
 from quadrants.targets.llvm.scalars import memory_type, register_type
 from quadrants.targets.llvm.writer import Loop, Writer, scalar
 
-__all__ = ["BLOCK", "MULTIPLE", "SYMBOLS", "BlockOfThreads", "block_of", "threads_for", "write_blocks"]
+__all__ = ["BLOCK", "MULTIPLE", "SYMBOLS", "BlockOfThreads", "block_of", "threads_for", "write_blocks", "write_fence"]
 
 BLOCK = 256
 """Threads of a block that is launched for a plain loop, at most, where the user does not say how many."""
@@ -140,7 +140,8 @@ def _barrier_of_those_there(writer: Writer, op: Op) -> None:
     writer.call("void", "qd_barrier", "i1 false", "i1")
 
 
-def _fence(writer: Writer, op: Op) -> None:
+def write_fence(writer: Writer, op: Op) -> None:
+    """`fence`, in LLVM's words."""
     scope = writer.program.fences[op.attributes["scope"]]
     writer.line(f'fence syncscope("{scope}") seq_cst')
 
@@ -208,7 +209,7 @@ def _ballot(writer: Writer, op: Op) -> None:
 _HANDLERS: dict[str, Handler] = {
     "for": _for,
     "shared": _shared,
-    "fence": _fence,
+    "fence": write_fence,
     "shuffle": _shuffle,
     "ballot": _ballot,
 }

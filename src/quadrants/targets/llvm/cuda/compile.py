@@ -13,7 +13,7 @@ from quadrants.targets.llvm.compiling import DTYPES
 from quadrants.targets.llvm.cuda.words import WORDS
 from quadrants.targets.llvm.emit_device import CompiledTasks, emit_tasks
 
-__all__ = ["SM", "compile_tasks", "generation", "machine_of", "record_of"]
+__all__ = ["SM", "WARPGROUPS", "compile_tasks", "generation", "machine_of", "record_of"]
 
 VERSION = "2"
 SM = (75, 80, 86, 87, 89, 90, 100, 120)
@@ -28,20 +28,33 @@ def generation(sm: int) -> int:
     return known[-1]
 
 
+WARPGROUPS = 90
+"""The processor whose warpgroups multiply matrices in shared memory. Code that does runs on no other, not on newer ones either."""
+
+
 @lru_cache(maxsize=16)
-def machine_of(sm: int) -> optimise.Machine:
+def machine_of(sm: int, warpgroups: bool = False) -> optimise.Machine:
     """A processor in LLVM's words. The PTX version is the oldest that knows all of a family, for old drivers' sake: 8.1, of CUDA 12.1, has
     kernels with more than 4 KiB of parameters."""
     version = "+ptx87" if sm >= 100 else "+ptx81"
-    return optimise.Machine("nvptx64-nvidia-cuda", f"sm_{sm}", version, decides_on_vectors=False, has_vectors=False)
+    name = _processor(sm, warpgroups)
+    return optimise.Machine("nvptx64-nvidia-cuda", name, version, decides_on_vectors=False, has_vectors=False)
+
+
+def _processor(sm: int, warpgroups: bool) -> str:
+    return f"sm_{sm}a" if warpgroups else f"sm_{sm}"
 
 
 @lru_cache(maxsize=16)
-def record_of(sm: int) -> CapabilityRecord:
-    """The capability record of a processor."""
+def record_of(sm: int, warpgroups: bool = False) -> CapabilityRecord:
+    """The capability record of a processor. `warpgroups`: its warpgroups multiply, and are known to do so rightly (probe.py)."""
+    if warpgroups and sm != WARPGROUPS:
+        raise ValueError(
+            f"warpgroups of sm_{sm} do not multiply matrices in shared memory: those of sm_{WARPGROUPS} do"
+        )
     return CapabilityRecord(
         name="cuda",
-        version=f"cuda-{VERSION}/sm_{sm}",
+        version=f"cuda-{VERSION}/{_processor(sm, warpgroups)}",
         dtypes=DTYPES,
         float_atomics=frozenset(["f16", "f32", "f64", *(["bf16"] if sm >= 90 else [])]),
         fused_multiply_add=True,
@@ -52,14 +65,15 @@ def record_of(sm: int) -> CapabilityRecord:
         shared_memory_bytes=48 * 1024,
         tensor_products=frozenset(["f16", "bf16", "tf32"] if sm >= 80 else []),
         asynchronous_copies=sm >= 80,
+        shared_products=frozenset(["f16", "bf16", "tf32"] if warpgroups else []),
         exact_remainder=False,
     )
 
 
 def compile_tasks(
-    module: Module, tasks: Sequence[Task], sm: int, level: int = 2, verify: bool = False
+    module: Module, tasks: Sequence[Task], sm: int, level: int = 2, verify: bool = False, warpgroups: bool = False
 ) -> CompiledTasks:
     """Compiles tasks and the functions that they call to PTX."""
-    machine = machine_of(sm)
-    made = emit_tasks(module, tasks, record_of(sm), optimise.header(machine), WORDS)
+    machine = machine_of(sm, warpgroups)
+    made = emit_tasks(module, tasks, record_of(sm, warpgroups), optimise.header(machine), WORDS)
     return CompiledTasks(**vars(made), code=optimise.assembly(made.text, machine, level, verify, True))

@@ -23,12 +23,18 @@ class Driver(LaunchDriver, Protocol):
     sm: int
     device: LaunchDevice
 
+    @property
+    def warpgroups(self) -> bool:
+        """Whether its warpgroups multiply matrices in shared memory, and did so rightly (probe.py)."""
+        ...
 
-def device_of(driver: LaunchDriver, sm: int) -> LaunchDevice:
+
+def device_of(driver: Driver, sm: int) -> LaunchDevice:
     """The device of a driver whose GPU has that number."""
 
     def compiled(module: Module, tasks: Sequence[Task], options: knobs.Options) -> CompiledTasks:
-        return compile_tasks(module, tasks, generation(sm), 2 if options.opt_level else 0, options.verify)
+        level = 2 if options.opt_level else 0
+        return compile_tasks(module, tasks, generation(sm), level, options.verify, driver.warpgroups)
 
     device = LaunchDevice(driver, compiled)
     device.dlpack_device = (CUDA, 0)

@@ -10,12 +10,15 @@ from __future__ import annotations
 import ctypes
 import importlib.util
 import os
+import warnings
 from functools import lru_cache
 from typing import Any
 
+from quadrants import knobs
 from quadrants.errors import QuadrantsRuntimeError
+from quadrants.targets.llvm.cuda import probe
 from quadrants.targets.llvm.cuda.assembling import assemble, refused
-from quadrants.targets.llvm.cuda.compile import SM
+from quadrants.targets.llvm.cuda.compile import SM, WARPGROUPS
 from quadrants.targets.llvm.cuda.device import Driver, device_of
 from quadrants.targets.llvm.cuda.graphs import GraphCalls
 from quadrants.targets.llvm.cuda.loops import Loops
@@ -155,12 +158,26 @@ class NvidiaDriver(StreamCalls, GraphCalls):
         self._native: NativeLaunch | None = None
         self._loops = Loops(self)
         self._order: StreamOrder | None = None
+        self._warpgroups: bool | None = None
         self.is_lost = False
         self.device = device_of(self, self.sm)
 
     def _attribute(self, name: str) -> int:
         key = getattr(self._cuda.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
         return int(self._call(self._cuda.cuDeviceGetAttribute, key, self._device))
+
+    @property
+    def warpgroups(self) -> bool:
+        """Whether the GPU's warpgroups multiply what lies in shared memory; it is asked when that is first of interest."""
+        if self.sm != WARPGROUPS or not knobs.current.warpgroups:
+            return False
+        if self._warpgroups is None:
+            reason = probe.objection(self)
+            self._warpgroups = not reason
+            if reason:
+                text = f"products of matrices do without wgmma, which is slower, as the GPU says otherwise than it should: {reason}"
+                warnings.warn(text, RuntimeWarning, stacklevel=2)
+        return self._warpgroups
 
     def native_launch(self) -> NativeLaunch:
         """How machine code launches kernels; it finds the context and the stream in words of ours."""

@@ -17,7 +17,8 @@ __all__ = ["build", "facts", "record", "restored", "shared_device", "surrounding
 
 def record() -> CapabilityRecord:
     """The capability record of the process's GPU."""
-    return compile.record_of(compile.generation(drivers.current().sm))
+    driver = drivers.current()
+    return compile.record_of(compile.generation(driver.sm), driver.warpgroups)
 
 
 def facts() -> Facts:

@@ -1,0 +1,219 @@
+"""Products by warpgroups (`wgmma`): what kernels are made of, what they take, and how a GPU is asked whether they are right."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import quadrants as qd
+from quadrants.errors import QuadrantsRuntimeError
+from quadrants.evidence.ptx import warpgroups
+from quadrants.evidence.ptx.assemble import assemble, assembler, unexplained_spills
+from quadrants.evidence.ptx.bindings import Bindings, Result
+from quadrants.evidence.ptx.driver import PlayedDriver, played
+from quadrants.passes import stage_tiles
+from quadrants.targets.llvm.cuda import drivers
+from quadrants.targets.llvm.cuda.compile import record_of
+from quadrants.targets.llvm.cuda.probe import probe_text
+
+pytestmark = pytest.mark.slow
+
+
+def product(a, b, c):
+    for i, j in qd.ndrange(c.shape[0], c.shape[1]):
+        s = qd.f32(0)
+        for k in range(a.shape[1]):
+            s += qd.cast(a[i, k], qd.f32) * qd.cast(b[k, j], qd.f32)
+        c[i, j] = s
+
+
+def turned_product(a, b, c):
+    for i, j in qd.ndrange(c.shape[0], c.shape[1]):
+        s = qd.f32(0)
+        for k in range(a.shape[0]):
+            s += qd.cast(a[k, i], qd.f32) * qd.cast(b[j, k], qd.f32)
+        c[i, j] = s
+
+
+def rounded_product(a, b, c):
+    qd.loop_config(tensor_cores="tf32")
+    for i, j in qd.ndrange(c.shape[0], c.shape[1]):
+        s = qd.f32(0)
+        for k in range(a.shape[1]):
+            s += a[i, k] * b[k, j]
+        c[i, j] = s
+
+
+def run(function: Callable[..., Any], *arguments: Any, driver: PlayedDriver | None = None, **options: Any) -> list[str]:
+    """The modules that a kernel is made of, which has run."""
+    driver = driver or PlayedDriver(90)
+    with drivers.using(driver):
+        qd.init(arch=qd.cuda, default_ip=qd.i64, default_fp=qd.f64, **options)
+        qd.kernel(function)(*arguments)
+        driver.synchronise()
+        qd.reset()
+    return driver.texts
+
+
+def whole(*shape: int, dtype: Any = np.float16) -> np.ndarray:
+    return np.random.default_rng(len(shape) + shape[0]).integers(-8, 9, shape).astype(dtype)
+
+
+def wide(array: np.ndarray) -> np.ndarray:
+    return array.astype(np.float32)
+
+
+@pytest.mark.parametrize("sizes", [(64, 64, 64), (70, 65, 90)])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_warpgroups_multiply(dtype: type, sizes: tuple[int, int, int]) -> None:
+    rows, columns, depth = sizes
+    a, b, c = whole(rows, depth, dtype=dtype), whole(depth, columns, dtype=dtype), np.zeros((rows, columns), np.float32)
+    function = product if dtype is np.float16 else rounded_product
+    (text,) = run(function, a, b, c)
+    assert (c == wide(a) @ wide(b)).all()
+    assert ".target sm_90a" in text and "mma.sync" not in text
+    shape = "m64n64k16.f32.f16.f16" if dtype is np.float16 else "m64n64k8.f32.tf32.tf32"
+    assert text.count(f"wgmma.mma_async.sync.aligned.{shape}") == 2
+
+
+def test_factors_that_lie_across_are_multiplied() -> None:
+    a, b, c = whole(64, 80), whole(72, 64), np.zeros((80, 72), np.float32)
+    (text,) = run(turned_product, a, b, c)
+    assert (c == wide(a).T @ wide(b).T).all()
+    assert re.search(r"wgmma.mma_async.*, 1, 1, 1, 0;", text)
+
+
+def test_bf16_is_multiplied() -> None:
+    def of_fields():
+        for i, j in c:
+            s = qd.f32(0)
+            for k in range(64):
+                s += qd.cast(a[i, k], qd.f32) * qd.cast(b[k, j], qd.f32)
+            c[i, j] = s
+
+    driver, numbers = PlayedDriver(90), (whole(64, 64, dtype=np.float32), whole(64, 64, dtype=np.float32))
+    with drivers.using(driver):
+        qd.init(arch=qd.cuda)
+        a, b = (qd.field(qd.bf16, (64, 64)) for _ in range(2))
+        c = qd.field(qd.f32, (64, 64))
+        for field, array in zip((a, b), numbers):
+            field.from_numpy(array)
+        qd.kernel(of_fields)()
+        assert (c.to_numpy() == numbers[0] @ numbers[1]).all()
+        assert any("f32.bf16.bf16" in text for text in driver.texts)
+        qd.reset()
+
+
+def test_large_tiles_are_those_of_two_warpgroups(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stage_tiles, "_ENOUGH", 1)
+    a, b, c = whole(128, 96), whole(96, 130), np.zeros((128, 130), np.float32)
+    driver = PlayedDriver(90)
+    run(product, a, b, c, driver=driver)
+    assert (c == wide(a) @ wide(b)).all()
+    assert (2, 256) in driver.launched
+
+
+def test_where_nobody_wants_them_or_the_gpu_has_none_there_are_none() -> None:
+    a, b, c = whole(64, 64), whole(64, 64), np.zeros((64, 64), np.float32)
+    for sm, options in ((90, {"warpgroups": False}), (80, {}), (100, {}), (120, {})):
+        texts = run(product, a, b, c, driver=PlayedDriver(sm), **options)
+        assert not any("wgmma" in text or "sm_90a" in text for text in texts) and any("mma.sync" in t for t in texts)
+    with pytest.raises(ValueError, match="warpgroups of sm_100 do not multiply"):
+        record_of(100, True)
+
+
+# What they take: registers at most, and bytes of shared memory, of tiles of 64 and of 128.
+BUDGET = {"f16": (product, 255, 32768), "tf32": (rounded_product, 255, 32768)}
+
+
+@pytest.mark.skipif(assembler() is None, reason="there is no ptxas here: pip install nvidia-cuda-nvcc")
+@pytest.mark.parametrize("name", BUDGET)
+def test_registers_and_shared_memory(name: str) -> None:
+    function, registers, shared = BUDGET[name]
+    dtype = np.float16 if name == "f16" else np.float32
+    a, b, c = whole(64, 64, dtype=dtype), whole(64, 64, dtype=dtype), np.zeros((64, 64), np.float32)
+    (text,) = run(function, a, b, c)
+    needs = assemble(text, 90)
+    assert not unexplained_spills(text, needs)
+    assert max(usage.registers for usage in needs) <= registers
+    assert max(usage.shared for usage in needs) == shared
+
+
+# How a GPU is asked.
+
+
+def test_a_gpu_is_asked_once_and_says_that_its_products_are_right() -> None:
+    driver = PlayedDriver(90, asks=True)
+    assert driver.warpgroups and driver.warpgroups
+    assert driver.texts == [probe_text()] and driver.launched == [(1, 128)] * 9
+    with drivers.using(driver):
+        from quadrants.targets.llvm.cuda import target
+
+        assert target.record().version.endswith("/sm_90a") and target.surroundings().startswith("cuda-2/sm_90a/")
+
+
+@pytest.mark.skipif(assembler() is None, reason="there is no ptxas here: pip install nvidia-cuda-nvcc")
+def test_what_a_gpu_is_asked_is_code_that_nvidias_assembler_takes() -> None:
+    needs = assemble(probe_text(), 90)
+    assert len(needs) == 9 and not any(usage.spill_stores or usage.stack for usage in needs)
+
+
+@pytest.mark.parametrize("sm", [80, 89, 100])
+def test_other_gpus_are_not_asked(sm: int) -> None:
+    driver = PlayedDriver(sm, asks=True)
+    assert not driver.warpgroups and not driver.texts
+
+
+def other_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A GPU that takes the two offsets of descriptors for one another."""
+    read = warpgroups._lines
+
+    def exchanged(shared: Any, bits: int, *others: Any) -> Any:
+        leading, stride = bits >> 16 & 0x3FFF, bits >> 32 & 0x3FFF
+        return read(shared, bits & ~(0x3FFF << 16 | 0x3FFF << 32) | leading << 32 | stride << 16, *others)
+
+    monkeypatch.setattr(warpgroups, "_lines", exchanged)
+    monkeypatch.setattr(warpgroups.AsyncShared, "reads", lambda *arguments: None)
+
+
+def test_a_gpu_that_multiplies_otherwise_does_without_and_that_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    other_gpu(monkeypatch)
+    driver = PlayedDriver(90, asks=True)
+    a, b, c = whole(64, 64), whole(64, 64), np.zeros((64, 64), np.float32)
+    with pytest.warns(RuntimeWarning, match=r"do without wgmma.* wrong \(f16_dd") as told:
+        texts = run(product, a, b, c, driver=driver)
+    assert len([one for one in told if "wgmma" in str(one.message)]) == 1
+    assert (c == wide(a) @ wide(b)).all()
+    assert not any("wgmma" in text for text in texts[1:]) and any("mma.sync" in text for text in texts[1:])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert not driver.warpgroups
+
+
+def test_a_driver_that_does_not_take_the_code_does_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        Bindings, "cuModuleLoadDataEx", lambda self, *arguments: (Result.CUDA_ERROR_INVALID_VALUE, None)
+    )
+    driver = PlayedDriver(90, asks=True)
+    with pytest.warns(RuntimeWarning, match="do without wgmma"):
+        assert not driver.warpgroups
+
+
+def test_a_gpu_that_is_lost_by_the_question_is_told_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fault(*arguments: Any) -> Any:
+        raise warpgroups.WarpgroupError("nothing is there")
+
+    monkeypatch.setattr(warpgroups, "_lines", fault)
+    driver = PlayedDriver(90, asks=True)
+    with pytest.raises(QuadrantsRuntimeError, match="QD_WARPGROUPS=0 does not ask"):
+        _ = driver.warpgroups
+
+
+def test_products_that_are_played_are_those_of_the_package() -> None:
+    with played(90) as driver:
+        assert driver.warpgroups and not driver.texts
