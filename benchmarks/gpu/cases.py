@@ -16,7 +16,7 @@ Arrays = tuple[np.ndarray, ...]
 @dataclass(frozen=True)
 class Case:
     """One workload. `inputs(size)`: the arrays that a program gets; `answer(size, arrays)`: what its results must begin with,
-    within `tolerance` of the largest number; `amount(size)`: bytes moved, or operations, as `unit` says ('GB/s', 'GFLOP/s', 'us')."""
+    within `tolerance` of the largest number; `amount(size)`: bytes moved, or operations, as `unit` says ('GB/s', 'GFLOP/s', 'rounds/ms', 'us')."""
 
     size: int
     tiny: int
@@ -33,6 +33,10 @@ def _random(*shape: int) -> np.ndarray:
 
 def _nothing(size: int, arrays: Arrays) -> Arrays:
     return (arrays[0].astype(np.float64) + 1.0,)
+
+
+def _rounds(size: int, arrays: Arrays) -> Arrays:
+    return (arrays[0].astype(np.float64) + size,)
 
 
 def _saxpy(size: int, arrays: Arrays) -> Arrays:
@@ -64,6 +68,7 @@ def _attraction(size: int, arrays: Arrays) -> Arrays:
 
 CASES: dict[str, Case] = {
     "launch": Case(1 << 10, 64, lambda n: (_random(n),), _nothing, lambda n: 1.0, "us"),
+    "rounds": Case(500, 7, lambda n: (_random(n),), _rounds, lambda n: 1e6 * n, "rounds/ms"),
     "saxpy": Case(1 << 26, 100, lambda n: (_random(n), _random(n)), _saxpy, lambda n: 12.0 * n, "GB/s"),
     "sum": Case(1 << 26, 300, lambda n: (_random(n),), _sum, lambda n: 4.0 * n, "GB/s"),
     "stencil": Case(8192, 12, lambda n: (_random(n, n),), _stencil, lambda n: 8.0 * n * n, "GB/s"),
@@ -72,7 +77,8 @@ CASES: dict[str, Case] = {
         1 << 15, 20, lambda n: (_random(n, 3), _random(n)), _attraction, lambda n: 20.0 * n * n, "GFLOP/s", 1e-4
     ),
 }
-"""What is measured, by name. `launch` adds 1 to a small array; its time is the host's for one launch."""
+"""What is measured, by name. `launch` adds 1 to a small array; its time is the host's for one launch. `rounds` does so while a flag on
+the GPU says so, as one graph with a loop."""
 
 
 def error(case: Case, size: int, arrays: Arrays, results: Arrays) -> float:

@@ -33,7 +33,7 @@ def test_all_of_ours_is_right_by_the_interpreter_of_ptx(tmp_path: Path) -> None:
     code, report, told = run(tmp_path)
     assert code == 0, told
     assert report["failures"] == [] and report["played"]
-    assert set(report["cases"]["ours"]) == {"launch", "saxpy", "sum", "stencil", "matmul", "nbody"}
+    assert set(report["cases"]["ours"]) == {"launch", "rounds", "saxpy", "sum", "stencil", "matmul", "nbody"}
     assert all(found["ok"] for found in report["cases"]["ours"].values())
     assert len(report["workloads"]) >= 5 and report["conformance"]["ok"]
     assert "nothing of ours failed" in told

@@ -53,6 +53,22 @@ def attract(places, masses, result):
         result[i] = a
 
 
+@qd.kernel(graph=True)
+def rounds(x, left):
+    for _ in range(1):
+        left[None] = len(x)
+    while qd.graph.do_while(left):
+        for i in range(len(x)):
+            x[i] += 1.0
+        for _ in range(1):
+            left[None] -= 1
+
+
+def in_rounds(x):
+    left = qd.ndarray(qd.i32, ())
+    return Program((x,), (), lambda x: rounds(x, left))
+
+
 def start():
     qd.init(arch=qd.cuda, enable_fallback=False, log_level="error")
 
@@ -91,5 +107,6 @@ PROGRAMS = {
     "sum": lambda x: Program((x,), (), total),
     "stencil": lambda u: Program((u,), (u,), stencil),
     "matmul": lambda a, b: Program((a, b), (np.zeros((len(a), b.shape[1]), np.float32),), multiply),
+    "rounds": in_rounds,
     "nbody": lambda p, m: Program((p, m), (np.zeros_like(p),), attract),
 }
