@@ -35,6 +35,7 @@ FEATURES = (
     "subgroup.segmented_reduce_",
     "_tiled(",
     "subgroup.ballot(",
+    "subgroup.elect(",
     "warp.match_any(",
     "while ",
     "continue",

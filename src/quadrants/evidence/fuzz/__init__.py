@@ -11,5 +11,7 @@ Programs of block loops have a second opinion of their own, all threads at once 
     block_worlds     what threads have, and what they give one another     block_code    statements: text, and what they do
     block_values     random expressions                                    block_trial   a program on a target; campaigns
     block_programs   a seed to a program, free of races by construction
-    device_programs  a seed to reductions, scattered sums, products, stencils, with what NumPy gives
+    device_programs  a seed to loops that devices run in ways of their own, with what NumPy gives
+    device_sums      reductions, scattered sums, old values, rows
+    device_nests     products of matrices, stencils
 """

@@ -244,7 +244,7 @@ class Values:
             ("shuffle", "shuffle_up", "shuffle_down", "shuffle_xor", "broadcast", "broadcast_first")
         )
         if kind == "broadcast_first":
-            other = Expression("", "i32", lambda w, m: w.full(0, "i32"), True)
+            other = Expression("", "i32", self._first)
             text = f"subgroup.broadcast_first({value.text})"
         else:
             span = made("({0} - 1)", "i32", lambda v: v - 1, self.small(width + 2)) if self.chance(0.2) else None
@@ -322,6 +322,10 @@ class Values:
 
         return Expression(f"block.sync_{kind}_nonzero({holds.text})", "i32", run, True)
 
+    def _first(self, world: World, mask: Mask) -> np.ndarray:
+        """The number of each subgroup's first member that is there."""
+        return team_reduce(world, (world.thread % self.subgroup).astype(np.int32), mask, "min", self.subgroup)
+
     def _votes(self, world: World, holds: np.ndarray, mask: Mask) -> np.ndarray:
         bits = np.uint64(1) << (world.thread % self.subgroup).astype(np.uint64)
         return team_reduce(world, np.where(holds.astype(bool), bits, np.uint64(0)), mask, "or", self.subgroup)
@@ -340,7 +344,10 @@ class Values:
 
     def _vote(self) -> Expression:
         dtype = self.random.choice(WIDE)
-        kind = self.random.choice(("any_true", "all_true", "all_equal"))
+        kind = self.random.choice(("any_true", "all_true", "all_equal", "elect"))
+        if kind == "elect":
+            elected = Expression("subgroup.elect()", "u1", lambda w, m: w.thread % self.subgroup == self._first(w, m))
+            return cast(elected, "i32")
         value = self.small(2) if kind == "all_equal" else self.condition(1)
         if kind == "all_equal":
             value = cast(value, dtype)
@@ -348,7 +355,7 @@ class Values:
         def run(world: World, mask: Mask) -> np.ndarray:
             found = value.run(world, mask)
             if kind == "all_equal":
-                first = team_shuffle(world, found, mask, np.zeros_like(world.thread), self.subgroup)
+                first = team_shuffle(world, found, mask, self._first(world, mask), self.subgroup)
                 return self._votes(world, found != first, mask) == 0
             holds = found.astype(bool)
             return self._votes(world, ~holds, mask) == 0 if kind == "all_true" else self._votes(world, holds, mask) != 0
