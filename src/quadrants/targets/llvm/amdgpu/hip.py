@@ -1,6 +1,6 @@
 """AMD's driver, HIP, through its library.
 
-Written against its documentation, and run with a library that is played (tests/amdgpu/test_hip.py): no machine with a GPU has run
+Compared with its header (hip_calls.py), and run with a library that is played (tests/amdgpu/test_hip.py): no machine with a GPU has run
 it yet. Everything goes to the null stream, so that launches and copies follow one another.
 """
 
@@ -15,15 +15,17 @@ from quadrants.errors import QuadrantsRuntimeError
 from quadrants.targets.llvm.amdgpu import lld
 from quadrants.targets.llvm.amdgpu.compile import supported
 from quadrants.targets.llvm.amdgpu.device import Driver, device_of
+from quadrants.targets.llvm.amdgpu.hip_calls import CONSTANTS, PROPERTIES, declare
 from quadrants.targets.llvm.device_driver import DriverMemory, DriverModule
 
 __all__ = ["HipDriver", "missing", "open_driver", "processor_in", "unfit"]
 
-_LIBRARIES = ("libamdhip64.so", "libamdhip64.so.7", "libamdhip64.so.6", "/opt/rocm/lib/libamdhip64.so")
-_OUT_OF_MEMORY = 2
-_MULTIPROCESSOR_COUNT = 63  # hipDeviceAttributeMultiprocessorCount
-_TO_DEVICE, _TO_HOST = 1, 2  # hipMemcpyKind
-_UNTIMED = 2  # hipEventDisableTiming
+_NAME = "libamdhip64.so"
+_LIBRARIES = (_NAME, *[f"{_NAME}.{version}" for version in (7, 6, 5)], f"/opt/rocm/lib/{_NAME}")
+_OUT_OF_MEMORY = CONSTANTS["hipErrorOutOfMemory"]
+_MULTIPROCESSOR_COUNT = CONSTANTS["hipDeviceAttributeMultiprocessorCount"]
+_TO_DEVICE, _TO_HOST = CONSTANTS["hipMemcpyHostToDevice"], CONSTANTS["hipMemcpyDeviceToHost"]
+_TIMED, _UNTIMED = CONSTANTS["hipEventDefault"], CONSTANTS["hipEventDisableTiming"]
 _PROPERTIES_BYTES = 8192  # more than any version's hipDeviceProp_t
 
 
@@ -32,7 +34,7 @@ def _library() -> Any:
     """HIP's library, None where there is none."""
     for name in _LIBRARIES:
         try:
-            return ctypes.CDLL(name)
+            return declare(ctypes.CDLL(name))
         except OSError:
             continue
     return None
@@ -68,7 +70,7 @@ class HipDriver:
         self._hip = library if library is not None else _library()
         self._here()
         properties = ctypes.create_string_buffer(_PROPERTIES_BYTES)
-        self._call("hipGetDeviceProperties", properties, 0)
+        self._call(next(name for name in PROPERTIES if hasattr(self._hip, name)), properties, 0)
         self.processor = processor_in(properties.raw)
         if not self.processor:
             raise QuadrantsRuntimeError("HIP does not name the GPU's processor")
@@ -88,9 +90,8 @@ class HipDriver:
             return
         if code == _OUT_OF_MEMORY:
             raise MemoryError(f"the GPU has no memory left ({name})")
-        wording = self._hip.hipGetErrorString
-        wording.restype = ctypes.c_char_p
-        raise QuadrantsRuntimeError(f"the GPU's driver says in {name}: {bytes(wording(code) or b'').decode()} ({code})")
+        wording = bytes(self._hip.hipGetErrorString(code) or b"").decode()
+        raise QuadrantsRuntimeError(f"the GPU's driver says in {name}: {wording} ({code})")
 
     def allocate(self, size: int) -> DriverMemory:
         self._here()
@@ -142,7 +143,7 @@ class HipDriver:
     def make_event(self, is_timed: bool = False) -> int:
         self._here()
         event = ctypes.c_void_p()
-        self._call("hipEventCreateWithFlags", ctypes.byref(event), 0 if is_timed else _UNTIMED)
+        self._call("hipEventCreateWithFlags", ctypes.byref(event), _TIMED if is_timed else _UNTIMED)
         return event.value or 0
 
     def record_event(self, event: int, stream: int) -> None:
