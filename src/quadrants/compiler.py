@@ -139,12 +139,10 @@ def _load(program: Program, built: Artifact | table.Interpreted) -> None:
         program.artifact, program.messages, program.prints = built, built.messages, built.prints
         return
     program.artifact = getattr(built, "artifact", None)
+    program.interpreter = built.run
     host_code = getattr(built, "host_code", None)
-    code = host_code() if host_code is not None and native.available() else None
-    if code is not None:
-        program.load_host_code(code)
-    else:
-        program.interpreter = built.run
+    if host_code is not None and native.available():
+        program.have_host_code(host_code, getattr(built, "patience", 0))
 
 
 def _plain_result(shape: Any) -> Any:

@@ -96,6 +96,8 @@ class Program:
         self.entry = 0
         self.interpreter: Callable[[list[Any]], tuple[Any, ...]] | None = None
         self.device: DeviceRuns | None = None
+        self._host_code: Callable[[], HostCode | None] | None = None
+        self._patience = 0
         self.artifact: Artifact | None = None
         self.messages: dict[int, Message] = {}
         self.prints: dict[int, PrintFormat] = {}
@@ -130,6 +132,19 @@ class Program:
                 found[name] = ctypes.addressof(counter)
         self._load(_library, objects, found, _loaded)
         self.entry = found[entry]
+
+    def have_host_code(self, make: Callable[[], HostCode | None], patience: int) -> None:
+        """The host's part of a kernel that runs on a device is to be machine code, if there is any, once it was interpreted so often."""
+        self._host_code, self._patience = make, patience
+        if not patience:
+            self._grow_native()
+
+    def _grow_native(self) -> None:
+        make, self._host_code = self._host_code, None
+        code = make() if make is not None else None
+        if code is not None:
+            self.load_host_code(code)
+            self.interpreter = None
 
     def load_host_code(self, code: HostCode) -> None:
         """Loads the host's part of a kernel that runs on a device; objects are the program's own, for they know its tasks."""
@@ -269,6 +284,10 @@ class Program:
             results = self.interpreter(arguments)
         except QuadrantsAssertionError as error:
             raise self.failed_check(error) from None
+        if self._host_code is not None:
+            self._patience -= 1
+            if self._patience <= 0:
+                self._grow_native()
         return result_object(
             self.result, iter([_plain(value, type_) for value, type_ in zip(results, self.frame.result_types)])
         )

@@ -35,6 +35,8 @@ class AssemblingDriver:
 
 
 class _Device:
+    patience = 0
+
     def __init__(self, driver: AssemblingDriver) -> None:
         self._driver = driver
         self._simulated = simulated()

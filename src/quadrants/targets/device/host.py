@@ -46,6 +46,11 @@ class HostProgram:
         }
         self.run = interpret.prepare(module, host=self)
 
+    @property
+    def patience(self) -> int:
+        """How often the kernel is to be interpreted before machine code is made of the host's part."""
+        return self._device.patience
+
     def host_code(self) -> HostCode | None:
         """The host's part as machine code; None where it has to be interpreted."""
         return self._device.host_code(self.module, self.tasks, self._tasks, self._options)

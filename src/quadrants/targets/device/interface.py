@@ -65,7 +65,7 @@ class HostCode(HostText):
     """The same for this process. It takes frames whose arrays lie on the device.
 
     symbols: the addresses of what only this kernel's code calls.
-    speaks: whether its tasks print or check. An entry that gives something other than 0 has noted an error (failures.py).
+    speaks: whether its tasks print or check, or runs of it have to be made one at a time: then Python stands around each. An entry that gives something other than 0 has noted an error (failures.py).
     """
 
     symbols: Mapping[str, int]
@@ -97,7 +97,11 @@ class Room(Protocol):
 
 
 class Device(Room, Protocol):
-    """One device: all kernels that run on it get the same object, for blocks of memory stay with it."""
+    """One device: all kernels that run on it get the same object, for blocks of memory stay with it.
+
+    `patience`: how often a kernel's host's part is interpreted before machine code is made of it."""
+
+    patience: int
 
     def prepare(self, module: Module, tasks: Sequence[Task], options: knobs.Options) -> Runnable:
         """Compiles tasks; `module` has the functions that they call."""

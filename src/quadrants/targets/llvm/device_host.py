@@ -7,7 +7,6 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from quadrants import knobs
 from quadrants.ir.nodes import Module
 from quadrants.records import Record
 from quadrants.targets.device.failures import note
@@ -17,7 +16,6 @@ from quadrants.targets.llvm import optimise
 from quadrants.targets.llvm.device_graphs import GraphDriver, GraphLaunches
 from quadrants.targets.llvm.elf import undefined_symbols
 from quadrants.targets.llvm.emit_host import Shapes, emit_host
-from quadrants.targets.llvm.host_loops import is_graph
 
 __all__ = ["NativeLaunch", "Plan", "Services", "StreamOrder", "compiled"]
 
@@ -140,6 +138,26 @@ class Services:
             "qd_device_failed": self._exported(self._failed, None, ctypes.c_int32),
         }
 
+    def provide(
+        self,
+        plan: Plan,
+        stream: int,
+        number: int,
+        size: int,
+        allocate: Callable[[int], Addressed],
+        wait: Callable[[], object],
+    ) -> int:
+        """Memory for a temporary array; where there is none left, the other kernels have to do without theirs. `wait`: until
+        nothing reaches that any more."""
+        try:
+            return plan.provide(stream, number, size, allocate)
+        except MemoryError:
+            wait()
+            for other in tuple(self.plans.values()):
+                if other is not plan:
+                    other.drop()
+            return plan.provide(stream, number, size, allocate)
+
     def _exported(self, function: Callable[..., Any], *types: Any) -> int:
         made = ctypes.CFUNCTYPE(*types)(function)
         self._kept.append(made)
@@ -190,22 +208,17 @@ class Services:
 def compiled(
     module: Module,
     launched: Sequence[tuple[Task, Frame]],
-    launch: NativeLaunch,
+    launch_text: str,
+    has_loops: bool | None,
     shape: Shapes,
     level: int,
-    options: knobs.Options,
+    verify: bool,
 ) -> tuple[tuple[tuple[str, bytes], ...], str, tuple[str, ...]]:
-    """The host's part of a kernel: objects, entry, externals."""
+    """The host's part of a kernel: objects, entry, externals. `launch_text`, `has_loops`: how it launches (emit_host.py)."""
     from quadrants.targets.llvm.x64 import target as x64
 
     machine = x64.host_machine()
     header = optimise.header(machine)
-    has_loops: bool | None = None
-    if is_graph(module, False):
-        has_loops = False
-    elif options.graph_loops and is_graph(module, True) and launch.graphs.has_loops():
-        has_loops = True
-    text = launch.text if has_loops is None else launch.graph_text
-    made = emit_host(module, launched, x64.record(), header, text, shape, has_loops)
-    content = optimise.compile_text(made.text, machine, min(level, 1), options.verify)
+    made = emit_host(module, launched, x64.record(), header, launch_text, shape, has_loops)
+    content = optimise.compile_text(made.text, machine, min(level, 1), verify)
     return ((made.entry, content),), made.entry, tuple(sorted(undefined_symbols(content)))

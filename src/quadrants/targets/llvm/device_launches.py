@@ -26,6 +26,7 @@ from quadrants.targets.llvm.device_timing import DriverSpan
 from quadrants.targets.llvm.emit_device import CompiledTasks
 from quadrants.targets.llvm.emit_host import PLAN, LaunchShape, temporaries
 from quadrants.targets.llvm.emit_threads import block_of
+from quadrants.targets.llvm.host_loops import is_graph
 
 __all__ = ["Compiler", "LaunchDevice"]
 
@@ -69,7 +70,13 @@ class LaunchDevice:
             return None
         launched = list(zip(tasks, prepared.frames))
         level = 1 if options.opt_level else 0
-        objects, entry, externals = compiled(module, launched, launch, self.shape, level, options)
+        has_loops: bool | None = None
+        if is_graph(module, False):
+            has_loops = False
+        elif options.graph_loops and is_graph(module, True) and launch.graphs.has_loops():
+            has_loops = True
+        text = launch.text if has_loops is None else launch.graph_text
+        objects, entry, externals = compiled(module, launched, text, has_loops, self.shape, level, options.verify)
         return self._over(HostText(objects, entry, externals), prepared)
 
     def restored(self, text: HostText, code: TaskCode) -> HostCode | None:
@@ -93,15 +100,7 @@ class LaunchDevice:
 
     def provide(self, plan: Plan, number: int, size: int) -> int:
         """Memory for a temporary array; where there is none left, the other kernels have to do without theirs."""
-        stream = self.driver.stream
-        try:
-            return plan.provide(stream, number, size, self.allocate)
-        except MemoryError:
-            self.driver.synchronise()
-            for other in tuple(self.services.plans.values()):
-                if other is not plan:
-                    other.drop()
-            return plan.provide(stream, number, size, self.allocate)
+        return self.services.provide(plan, self.driver.stream, number, size, self.allocate, self.driver.synchronise)
 
     def shape(self, task: Task) -> LaunchShape:
         """The threads of a task's launches."""

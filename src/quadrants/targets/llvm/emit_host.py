@@ -137,7 +137,8 @@ def emit_host(
     has_loops: bool | None,
 ) -> HostText:
     """Emits what `offload` left to the host. `launched`: the tasks with their frames, in the order of their loops; `record`,
-    `header`: the host's; `has_loops`: None for a kernel that is no graph, else whether the device repeats the graph's loops."""
+    `header`: the host's; `has_loops`: None for a kernel that is no graph, else whether the device repeats the graph's loops; for devices
+    that are told of a run's launches at its end (targets/webgpu/native.py) all kernels are graphs."""
     program = Program(record, define_attributes="nounwind")
     program.may_alias.add(module.kernel.name)  # the host reaches no element
     unit = Unit(program)

@@ -58,6 +58,8 @@ class _Tasks:
 
 
 class _Device:
+    patience = 0
+
     def allocate(self, size: int) -> _Memory:
         return _Memory(size)
 

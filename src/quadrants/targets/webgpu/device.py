@@ -9,7 +9,7 @@ import importlib
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from quadrants.targets.artifact import Message, PrintFormat
 from quadrants.targets.device import live
 from quadrants.targets.device.choice import Choice
 from quadrants.targets.device.failures import failed
+from quadrants.targets.device.interface import HostCode
 from quadrants.targets.device.tasks import Task
 from quadrants.targets.device.timing import Span, WallSpan
 from quadrants.targets.webgpu import status
@@ -32,6 +33,9 @@ from quadrants.targets.webgpu.probe import probe
 from quadrants.targets.webgpu.tasks import Tasks
 from quadrants.targets.webgpu.timing import FEATURE, PassSpan, tick
 
+if TYPE_CHECKING:
+    from quadrants.targets.webgpu.native import NativeHost
+
 __all__ = ["CHOICE", "CHOICES", "WebDevice", "open_device"]
 
 _FEATURES = ("shader-f64", "shader-int64", "shader-int64-atomic-all-ops", "shader-float32-atomic", "subgroup")
@@ -39,6 +43,10 @@ _REACH = "max-storage-buffer-binding-size"
 _BINDINGS = "max-storage-buffers-per-shader-stage"
 _LARGEST = 31
 """Segments have less than 2**31 bytes each: drivers that allow more are known to count in 32 bits."""
+
+
+_PATIENCE = 10
+"""Runs of a kernel by the interpreter: what LLVM takes for the host's part is a thousand of them."""
 
 
 class WebDevice:
@@ -65,7 +73,11 @@ class WebDevice:
         self.status = self.heap.buffer(status.SIZE)
         self.messages: dict[int, Message] = {}
         self.prints: dict[int, PrintFormat] = {}
+        self._native: NativeHost | None = None
         live.add(self)
+
+    patience = _PATIENCE
+    dlpack_device: tuple[int, int] | None = None
 
     def _has_fixed_subgroups(self) -> bool:
         """Whether subgroups have one size in all shaders: the adapter says so, or is software, which has one."""
@@ -99,8 +111,20 @@ class WebDevice:
         self.check_process()
         return Tasks(self, module, tasks)
 
-    def host_code(self, module: Module, tasks: Sequence[Task], prepared: Any, options: knobs.Options) -> None:
-        """The interpreter runs the host's part: `wgpu` is Python."""
+    def host_code(
+        self, module: Module, tasks: Sequence[Task], prepared: Tasks, options: knobs.Options
+    ) -> HostCode | None:
+        """None where tasks print or check: each is then looked at before the next."""
+        if prepared.speaks or knobs.host_arch() is not knobs.Arch.x64:
+            return None
+        from quadrants.targets.webgpu.native import NativeHost, can_be_native
+
+        if not can_be_native(module, prepared):
+            return None
+        if self._native is None:
+            self._native = NativeHost(self)
+            self.launches.take_noted = self._native.flush
+        return self._native.host_code(module, tasks, prepared, options)
 
     def measure(self) -> Span:
         if self._tick is None:

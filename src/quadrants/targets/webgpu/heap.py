@@ -10,20 +10,23 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
-__all__ = ["ALIGNMENT", "Heap", "Piece"]
+__all__ = ["ALIGNMENT", "BASE", "Heap", "Piece"]
 
 ALIGNMENT = 256
+BASE = 1 << 40
+"""What machine code knows the heap's first byte by: no address is 0, and lower halves are those of the heap."""
 _SMALLEST = 1 << 20
 _STAGED = 1 << 16
 """Bytes from which on reading goes through a buffer of our own: the queue's own way copies once more, and waits longer."""
 
 
 class Piece:
-    """A piece of the heap: `offset` is its address."""
+    """A piece of the heap: `offset` is its address, `address` that for machine code."""
 
     def __init__(self, owner: Heap, offset: int, size: int) -> None:
         self._owner = owner
         self.offset = offset
+        self.address = BASE + offset
         self.size = size
 
     def write(self, offset: int, data: bytes) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -14,10 +15,14 @@ _MOST = 64
 _ROOM = 1 << 16
 
 
+def _nothing() -> None: ...
+
+
 class Launches:
     """What was launched and not yet submitted, in order. Their parameters lie one behind the other in one buffer, which a
     submission fills; the queue puts that behind what it was given before. `running`: whether something was submitted that nobody
-    has waited for; `span`: what measures the passes, None for nothing."""
+    has waited for; `span`: what measures the passes, None for nothing; `take_noted` adds what machine code has noted and not yet
+    told: to whoever looks at the device's memory it was launched."""
 
     def __init__(self, wgpu: Any, device: Any) -> None:
         usage = wgpu.BufferUsage
@@ -27,6 +32,7 @@ class Launches:
         self._waiting: list[tuple[Any, Any, int, int]] = []
         self.running = False
         self.span: PassSpan | None = None
+        self.take_noted: Callable[[], None] = _nothing
         self.parameters = device.create_buffer(size=_ROOM, usage=usage.STORAGE | usage.COPY_DST)
 
     def add(self, pipeline: Any, group: Any, parameters: bytes, groups: int) -> None:
@@ -42,6 +48,7 @@ class Launches:
 
     def submit(self) -> None:
         """Hands over what waits: its parameters, and one pass."""
+        self.take_noted()
         if not self._waiting:
             return
         waiting, self._waiting = self._waiting, []

@@ -15,18 +15,20 @@ from quadrants.ir.types import ArrayType, ScalarType, Type, scalar_of
 from quadrants.passes.places import shown
 from quadrants.targets.device.interface import DeviceArray
 from quadrants.targets.device.tasks import Task
-from quadrants.targets.frame import memory_bytes
+from quadrants.targets.frame import Frame, memory_bytes
 from quadrants.targets.webgpu.emit import WORKGROUP, EmittedTask, emit_task
+from quadrants.targets.webgpu.heap import BASE
 from quadrants.targets.webgpu.views import STATUS, Views
-from quadrants.targets.webgpu.windows import ONE, Range, windows_of
+from quadrants.targets.webgpu.windows import ONE, Range, Windows, reached_from, segments_of, windows_of
 
 if TYPE_CHECKING:
     from quadrants.targets.webgpu.device import WebDevice
 
-__all__ = ["Tasks", "packing"]
+__all__ = ["MOST_GROUPS", "Tasks", "packing"]
 
-_MOST_GROUPS = 65535
+MOST_GROUPS = 65535
 _MOST_BOUND = 16
+_ZEROS = bytes(4)
 _WORDS = {
     "u1": "?7x",
     "i8": "b7x",
@@ -96,7 +98,7 @@ class _Task:
         self._check_shared()
         self._shaders: dict[tuple[Range, ...], _Shader] = {}
         self._arrays = [k for k, value in enumerate(task.function.parameters) if type(value.type) is ArrayType]
-        self._in_one = (ONE,) * len(self._arrays)
+        self._in_one = Windows((0,), (ONE,) * len(self._arrays))
         self._each = WORKGROUP if threads_loop_of(task.loop) is None else 1
         self._packing, self._made = packing([value.type for value in task.function.parameters])
 
@@ -111,19 +113,47 @@ class _Task:
             )
 
     def launch(self, values: Sequence[Any]) -> None:
+        heap = self._owner.heap
+        if len(heap.segments) == 1:
+            windows = self._in_one
+        else:
+            windows = windows_of([segments_of(values[k], heap.span_bits) for k in self._arrays], heap.span_bits)
+        starts = [windows.segments[first] << heap.span_bits for first, _ in windows.ranges]
+        self._launch(windows, self._parameters(values, starts), self._groups(values))
+
+    def launch_frame(self, frame: bytes, groups: int) -> None:
+        """The same with the parameters as machine code fills them in."""
+        if len(self._owner.heap.segments) == 1:
+            self._launch(self._in_one, _ZEROS + frame, groups)
+            return
+        windows, placed = self._placed(frame)
+        self._launch(windows, _ZEROS + placed, groups)
+
+    def _launch(self, windows: Windows, parameters: bytes, groups: int) -> None:
         owner = self._owner
         owner.check_process()
-        segments, ranges = (0,), self._in_one
-        if len(owner.heap.segments) > 1:
-            windows = windows_of([values[k] for k in self._arrays], owner.heap.span_bits)
-            segments, ranges = windows.segments, windows.ranges
-        shader = self._shaders.get(ranges)
+        shader = self._shaders.get(windows.ranges)
         if shader is None:
-            shader = self._shaders[ranges] = _Shader(owner, self._emitted(ranges))
-        starts = [segments[first] << owner.heap.span_bits for first, _ in ranges]
-        owner.launches.add(
-            shader.pipeline, shader.group(segments), self._parameters(values, starts), self._groups(values)
-        )
+            shader = self._shaders[windows.ranges] = _Shader(owner, self._emitted(windows.ranges))
+        owner.launches.add(shader.pipeline, shader.group(windows.segments), parameters, groups)
+
+    def _placed(self, frame: bytes) -> tuple[Windows, bytes]:
+        """The windows of a frame's arrays, and the frame with addresses behind the beginnings of their first ones."""
+        span_bits = self._owner.heap.span_bits
+        places: list[tuple[int, int]] = []
+        reached: list[tuple[int, int]] = []
+        for k in self._arrays:
+            type_, offset = self.emitted.frame.parameter_types[k], self.emitted.frame.parameters[k]
+            assert type(type_) is ArrayType
+            address, *axes = struct.unpack_from(f"<{1 + 2 * type_.rank}q", frame, offset)
+            places.append((offset, address - BASE))
+            shape, strides = axes[: type_.rank], axes[type_.rank :]
+            reached.append(reached_from(address - BASE, shape, strides, type_.scalar.bytes, span_bits))
+        windows = windows_of(reached, span_bits)
+        placed = bytearray(frame)
+        for (offset, address), (first, _) in zip(places, windows.ranges):
+            struct.pack_into("<q", placed, offset, address - (windows.segments[first] << span_bits))
+        return windows, bytes(placed)
 
     def _emitted(self, ranges: tuple[Range, ...]) -> EmittedTask:
         """The text for these windows, with fewer views where there would be more than shaders may bind."""
@@ -146,7 +176,7 @@ class _Task:
         count = 1
         for low, high in zip(values[:rank], values[rank : 2 * rank]):
             count *= max(int(high) - int(low), 0)
-        return min(-(-count // self._each), _MOST_GROUPS)
+        return min(-(-count // self._each), MOST_GROUPS)
 
     def _parameters(self, values: Sequence[Any], starts: Sequence[int]) -> bytes:
         """The word of zeros and the frame; `starts`: for each array the address at which its first window begins."""
@@ -180,24 +210,29 @@ class Tasks:
 
     def __init__(self, owner: WebDevice, module: Module, tasks: Sequence[Task]) -> None:
         self._owner = owner
-        self._tasks = [_Task(owner, module, task) for task in tasks]
-        emitted = [task.emitted for task in self._tasks]
-        self._speaks = any((STATUS, 0) in found.views for found in emitted)
+        self.tasks = [_Task(owner, module, task) for task in tasks]
+        emitted = [task.emitted for task in self.tasks]
+        self.speaks = any((STATUS, 0) in found.views for found in emitted)
         for found in emitted:
             owner.messages.update(found.messages)
             owner.prints.update(found.prints)
 
     @property
+    def frames(self) -> list[Frame]:
+        """The frames of the tasks' parameters."""
+        return [task.emitted.frame for task in self.tasks]
+
+    @property
     def texts(self) -> list[str]:
         """The shaders of the tasks, for arrays in one window."""
-        return [task.emitted.text for task in self._tasks]
+        return [task.emitted.text for task in self.tasks]
 
     def launch(self, number: int, values: Sequence[Any]) -> None:
-        task = self._tasks[number]
+        task = self.tasks[number]
         task.launch(values)
         if task.emitted.messages:
             self._owner.look()
 
     def finish(self) -> None:
-        if self._speaks:
+        if self.speaks:
             self._owner.look()

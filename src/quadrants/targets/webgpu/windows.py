@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from quadrants.records import Record
 from quadrants.targets.device.interface import DeviceArray
 
-__all__ = ["ONE", "Range", "Windows", "windows_of"]
+__all__ = ["ONE", "Range", "Windows", "reached_from", "segments_of", "windows_of"]
 
 Range = tuple[int, int]
 """The first window of an array, and how many it goes through: they follow one another."""
@@ -22,26 +22,34 @@ class Windows(Record):
     ranges: tuple[Range, ...]
 
 
-def windows_of(arrays: Sequence[DeviceArray], span_bits: int) -> Windows:
-    """The windows of a launch with these arrays. Law: an array's windows are neighbours as its segments are."""
-    reached = [_segments(array, span_bits) for array in arrays]
+def windows_of(reached: Sequence[tuple[int, int]], span_bits: int) -> Windows:
+    """The windows of a launch whose arrays lie in these segments, each from one to another. Law: an array's windows are
+    neighbours as its segments are."""
     segments = sorted({segment for first, last in reached for segment in range(first, last + 1)})
     number = {segment: k for k, segment in enumerate(segments)}
     return Windows(tuple(segments), tuple([(number[first], last - first + 1) for first, last in reached]))
 
 
-def _segments(array: DeviceArray, span_bits: int) -> tuple[int, int]:
+def segments_of(array: DeviceArray, span_bits: int) -> tuple[int, int]:
     """The first and the last segment that an array's elements lie in."""
     piece = array.memory
     first, last = piece.offset >> span_bits, (piece.offset + piece.size - 1) >> span_bits
     if first == last:
         return first, last
-    low = high = piece.offset + array.offset
-    if 0 in array.shape:
+    start = piece.offset + array.offset
+    return reached_from(start, array.shape, array.strides, array.type.scalar.bytes, span_bits)
+
+
+def reached_from(
+    start: int, shape: Sequence[int], strides: Sequence[int], element: int, span_bits: int
+) -> tuple[int, int]:
+    """The same for elements of that many bytes, the first of which lies at `start`."""
+    low = high = start
+    if 0 in shape:
         return low >> span_bits, low >> span_bits
-    for size, stride in zip(array.shape, array.strides):
+    for size, stride in zip(shape, strides):
         if stride < 0:
             low += (size - 1) * stride
         else:
             high += (size - 1) * stride
-    return low >> span_bits, (high + array.type.scalar.bytes - 1) >> span_bits
+    return low >> span_bits, (high + element - 1) >> span_bits
