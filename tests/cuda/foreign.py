@@ -13,7 +13,8 @@ import pytest
 
 from quadrants.evidence.ptx.driver import PlayedDriver
 from quadrants.ir.types import scalar_of_numpy
-from quadrants.targets.device import dlpack
+from quadrants.lang import foreign
+from quadrants.targets.device import dlpack, torch_tensors
 
 _new_capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
     ("PyCapsule_New", ctypes.pythonapi)
@@ -141,7 +142,7 @@ class ExchangedArray(DlpackArray):
 class Torch:
     """torch's own tensors, said to be on the GPU that is played, and its functions for CUDA's streams."""
 
-    def __init__(self, driver: PlayedDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, driver: PlayedDriver, monkeypatch: pytest.MonkeyPatch, has_table: bool = True) -> None:
         self.torch = torch = pytest.importorskip("torch")
         self.driver, self.stream, self.asked = driver, 0, 0
         current = SimpleNamespace(cuda_stream=0)
@@ -153,10 +154,27 @@ class Torch:
         monkeypatch.setattr(torch.cuda, "current_stream", current_stream)
         monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
         monkeypatch.setattr(torch.Tensor, "__repr__", lambda tensor: "a tensor on the GPU that is played")
-        table = vars(torch.Tensor)["__dlpack_c_exchange_api__"]
-        own = dlpack.exchange_of(torch.Tensor, torch.Tensor)
-        assert own is not None and table is not None
-        monkeypatch.setattr(torch.Tensor, "__dlpack_c_exchange_api__", table_of(own.read, _Ask(self._ask))[0])
+        table = vars(torch.Tensor).get("__dlpack_c_exchange_api__")
+        if table is None:
+            has_table = False
+        elif has_table:
+            own = dlpack.exchange_of(torch.Tensor, torch.Tensor)
+            assert own is not None
+            monkeypatch.setattr(torch.Tensor, "__dlpack_c_exchange_api__", table_of(own.read, _Ask(self._ask))[0])
+        else:
+            monkeypatch.delattr(torch.Tensor, "__dlpack_c_exchange_api__")
+        if not has_table:
+            functions = torch_tensors.stable_functions()
+            assert functions is not None
+            current = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int32, ctypes.POINTER(ctypes.c_uint64))(self._current)
+            _kept.append(current)
+            address = ctypes.cast(current, ctypes.c_void_p).value
+            asked = {**functions, "aoti_torch_get_current_cuda_stream": address}
+            monkeypatch.setattr(foreign, "stable_functions", lambda: asked)
+        foreign._made_of_functions.cache_clear()
+
+    def _current(self, number: int, stream: Any) -> int:
+        return self._ask(2, number, stream)
 
     def _ask(self, kind: int, number: int, stream: Any) -> int:
         assert (kind, number) == (2, 0)

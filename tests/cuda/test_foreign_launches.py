@@ -13,6 +13,7 @@ import pytest
 import quadrants as qd
 from quadrants.errors import QuadrantsRuntimeTypeError
 from quadrants.evidence.ptx.driver import PlayedDriver, played
+from quadrants.lang import foreign
 from quadrants.runtime import launch
 
 from .foreign import CudaArray, ExchangedArray, Torch
@@ -33,8 +34,16 @@ def driver() -> Iterator[PlayedDriver]:
 
 
 @pytest.fixture
-def torch_cuda(driver: PlayedDriver, monkeypatch: pytest.MonkeyPatch) -> Torch:
-    return Torch(driver, monkeypatch)
+def torch_cuda(driver: PlayedDriver, monkeypatch: pytest.MonkeyPatch) -> Iterator[Torch]:
+    yield Torch(driver, monkeypatch)
+    foreign._made_of_functions.cache_clear()
+
+
+@pytest.fixture
+def older_torch(driver: PlayedDriver, monkeypatch: pytest.MonkeyPatch) -> Iterator[Torch]:
+    """One whose classes have no table of DLPack's functions."""
+    yield Torch(driver, monkeypatch, has_table=False)
+    foreign._made_of_functions.cache_clear()
 
 
 def python_calls(launch_once: Callable[[], Any]) -> int:
@@ -86,6 +95,39 @@ def test_torch_tensors_are_one_call_of_the_driver(driver: PlayedDriver, torch_cu
     assert driver_calls(driver, lambda: saxpy(y, 3.0, x)) == ONE_LAUNCH
     assert torch_cuda.asked == asked + 1, "the stream is asked for once a launch"
     assert torch_cuda.values(y).tolist() == [9.0] * 64
+
+
+def test_an_older_torch(driver: PlayedDriver, older_torch: Torch) -> None:
+    x, y = older_torch.tensor(np.ones(64, np.float32)), older_torch.tensor(np.zeros(64, np.float32))
+    warm(lambda: saxpy(y, 2.0, x))
+    asked = older_torch.asked
+    assert driver_calls(driver, lambda: saxpy(y, 3.0, x)) == ONE_LAUNCH
+    assert older_torch.asked == asked + 1
+    assert older_torch.values(y).tolist() == [9.0] * 64
+    qd.sync()
+    older_torch.stream = driver.bindings.cuStreamCreate(1)[1]
+    assert driver_calls(driver, lambda: saxpy(y, 3.0, x)) == WAIT + ONE_LAUNCH + WAIT
+    older_torch.stream = 0
+    wide = older_torch.tensor(np.zeros((2, 7), np.int32))
+    warm(lambda: number(wide, 1))
+    across = older_torch.view(wide, (7, 2), (1, 7))
+    warm(lambda: number(across, 0))
+    assert driver_calls(driver, lambda: number(across, 1)) == ONE_LAUNCH
+    assert older_torch.values(wide)[1].tolist() == [3 * (10 + j) + (10 * j + 1) for j in range(7)]
+    for dtype in ("bool", "uint8", "int8", "int16", "int64", "float16", "float64", "uint16", "uint32", "uint64"):
+        held = older_torch.tensor(np.zeros(3, dtype))
+
+        @qd.kernel
+        def ones(x):
+            for i in range(x.shape[0]):
+                x[i] = 1
+
+        warm(lambda: ones(held))
+        assert driver_calls(driver, lambda: ones(held)) == ONE_LAUNCH
+    with pytest.raises(QuadrantsRuntimeTypeError, match="kernels run on the GPU number 0"):
+        saxpy(y, 1.0, older_torch.tensor(np.ones(4, np.float32), device=1))
+    with pytest.raises(QuadrantsRuntimeTypeError, match="noted that it is negated"):
+        saxpy(y, 1.0, older_torch.moved(older_torch.torch._neg_view(x)))
 
 
 @pytest.mark.parametrize("kind", [CudaArray, ExchangedArray])

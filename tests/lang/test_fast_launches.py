@@ -347,8 +347,13 @@ def add_to(y, x):
         y[i] += x[i]
 
 
-def test_torch_tensors(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("has_table", [True, False])
+def test_torch_tensors(monkeypatch: pytest.MonkeyPatch, has_table: bool) -> None:
+    """Older torches have no table of DLPack's functions."""
     torch = pytest.importorskip("torch")
+    if not has_table:
+        monkeypatch.delattr(torch.Tensor, "__dlpack_c_exchange_api__", raising=False)
+    add_to._forget()
     found = slow_calls(add_to, monkeypatch)
     x, y = torch.ones(6), torch.zeros(6)
     parameter, leaf = torch.nn.Parameter(torch.ones(6)), torch.ones(6, requires_grad=True)

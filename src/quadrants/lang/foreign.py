@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
+import functools
 from typing import Any
 
 from quadrants.frontend.arguments import as_numpy
 from quadrants.ir.types import ArrayType
 from quadrants.program import Program
 from quadrants.runtime import launch
-from quadrants.targets.device.dlpack import CPU, exchange_of, place_word, type_word
-from quadrants.targets.device.torch_tensors import exchange_of_torch, keys_word
+from quadrants.targets.device.dlpack import CPU, Exchange, exchange_of, place_word, type_word
+from quadrants.targets.device.torch_tensors import exchange_of_torch, is_plain, keys_word, stable_functions, type_words
 from quadrants.targets.device.views import DeviceView
 
 __all__ = ["foreign_argument"]
@@ -27,7 +29,7 @@ def foreign_argument(
         return None
     source: Any = array.source if isinstance(array, DeviceView) else value
     kind, is_torch = type(source), hasattr(type(source), "data_ptr")
-    exchange = exchange_of_torch(kind) if is_torch else exchange_of(kind, kind)
+    exchange = _exchange_of_torch(kind, source) if is_torch else exchange_of(kind, kind)
     made = _described(program, array, kind, position, written, is_captured)
     if exchange is None:
         is_described = device is not None and not is_torch and hasattr(kind, "__cuda_array_interface__")
@@ -36,10 +38,30 @@ def foreign_argument(
     if not array.flags.writeable or (is_torch and inside is None):
         return None
     place = (CPU, 0) if device is None else device.dlpack_device
+    if device is not None and not exchange.ask:
+        return None
     ask = 0 if device is None or exchange.ask in asked else exchange.ask
     asked.add(exchange.ask)
     elements = type_word(program.frame.parameter_types[position].scalar)
     return made(read=exchange.read, ask=ask, elements=elements, place=place_word(place), inside=inside)
+
+
+def _exchange_of_torch(kind: type, tensor: Any) -> Exchange | None:
+    """What a torch without DLPack's table has instead is made of its functions of C."""
+    if not is_plain(kind):
+        return None
+    inside = keys_word(tensor)
+    return exchange_of_torch(kind) or (_made_of_functions(inside[0]) if inside is not None else None)
+
+
+@functools.cache
+def _made_of_functions(tensor_at: int) -> Exchange | None:
+    """For objects that keep their tensor at an offset."""
+    functions = stable_functions()
+    if functions is None:
+        return None
+    made = launch.torch_functions(tensor_at, {**functions, "qd_torch_types": ctypes.addressof(type_words())})
+    return Exchange(made["qd_torch_read"], made.get("qd_torch_ask", 0))
 
 
 def _described(program: Program, array: Any, kind: type, position: int, written: bool, is_captured: bool) -> Any:

@@ -65,6 +65,7 @@ __all__ = [
     "call",
     "is_loaded",
     "is_native",
+    "torch_functions",
 ]
 
 _FLAG_BASE_TYPE, _FLAG_VECTORCALL, _FLAG_METHOD, _FLAG_VERSIONED = 1 << 10, 1 << 11, 1 << 17, 1 << 18
@@ -184,6 +185,21 @@ def _build_foreign(known: Facts | None) -> str:
     module = native_text.Module()
     launch_foreign.build(module, known)
     return module.text()
+
+
+def torch_functions(tensor_at: int, symbols: Mapping[str, int]) -> Mapping[str, int]:
+    """Addresses of `qd_torch_read`, and of `qd_torch_ask` where `symbols` have what tells streams (launch_torch.py)."""
+    asks = "aoti_torch_get_current_cuda_stream" in symbols
+
+    def text() -> str:
+        from quadrants.runtime import launch_torch, native_text
+
+        module = native_text.Module()
+        launch_torch.build(module, tensor_at, asks)
+        return module.text()
+
+    sources = ("native_text", "launch_records", "launch_torch")
+    return native.load_part("torch", text, sources, f"{tensor_at} {asks}", symbols, hot=True).symbols
 
 
 # ------------------------------------------------------------------------------------------------------ the kernel type

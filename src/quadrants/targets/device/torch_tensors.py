@@ -7,24 +7,73 @@ that is found nowhere leaves launches to Python.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import sys
 from typing import Any
 
-from quadrants.targets.device.dlpack import Exchange, exchange_of
+from quadrants.ir import types as ir_types
+from quadrants.targets.device.dlpack import Exchange, exchange_of, type_word
 
-__all__ = ["exchange_of_torch", "keys_of", "keys_word"]
+__all__ = ["exchange_of_torch", "is_plain", "keys_of", "keys_word", "stable_functions", "type_words"]
 
+_STABLE = "aoti_torch_get_"
+_READS = ("device_type", "device_index", "dtype", "dim", "sizes", "strides", "data_ptr")
+_ASKS = "current_cuda_stream"
+_TYPES = {
+    0: ir_types.u8,
+    1: ir_types.i8,
+    2: ir_types.i16,
+    3: ir_types.i32,
+    4: ir_types.i64,
+    5: ir_types.f16,
+    6: ir_types.f32,
+    7: ir_types.f64,
+    11: ir_types.u1,
+    15: ir_types.bf16,
+    27: ir_types.u16,
+    28: ir_types.u32,
+    29: ir_types.u64,
+}
+"""torch's numbers for types of elements."""
 _POINTERS, _WORDS = 4, 24  # how much of a tensor's object, and of what it points to, is looked at
 
 
-def exchange_of_torch(kind: type) -> Exchange | None:
-    """DLPack's functions for torch's own tensors and parameters; other classes have their own ideas of what they are."""
+def is_plain(kind: type) -> bool:
+    """Whether a class is torch's own for tensors or parameters; others have their own ideas of what they are."""
     torch: Any = sys.modules["torch"]
-    if kind is not torch.Tensor and kind is not torch.nn.Parameter:
-        return None
+    return kind is torch.Tensor or kind is torch.nn.Parameter
+
+
+def exchange_of_torch(kind: type) -> Exchange | None:
+    """DLPack's functions for a plain class of torch's; None for a torch that has no table of them."""
+    torch: Any = sys.modules["torch"]
     return exchange_of(kind, torch.Tensor)
+
+
+@functools.cache
+def stable_functions() -> dict[str, int] | None:
+    """torch's stable functions of C that tell of a tensor, by name, and the one that tells the stream where this torch knows CUDA.
+    None for a torch without them."""
+    torch: Any = sys.modules["torch"]
+    try:
+        library = ctypes.CDLL(torch._C.__file__)
+        found = {_STABLE + name: getattr(library, _STABLE + name) for name in _READS}
+    except (AttributeError, OSError):
+        return None
+    with contextlib.suppress(AttributeError):  # a torch for CPUs
+        found[_STABLE + _ASKS] = getattr(library, _STABLE + _ASKS)
+    return {name: ctypes.cast(function, ctypes.c_void_p).value or 0 for name, function in found.items()}
+
+
+@functools.cache
+def type_words() -> Any:
+    """DLPack's words for torch's types; 0 for those that kernels do not have."""
+    words = (ctypes.c_uint32 * 32)()
+    for number, scalar in _TYPES.items():
+        words[number] = type_word(scalar)
+    return words
 
 
 def keys_of(tensor: Any) -> int:
