@@ -7,6 +7,7 @@ import ctypes
 import itertools
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from enum import IntEnum
 from typing import Any
 
@@ -16,7 +17,9 @@ from quadrants.evidence.ptx.graphs import CUgraphConditionalNodeType, CUgraphNod
 from quadrants.evidence.ptx.machine import Loaded, Machine, Trap
 from quadrants.evidence.ptx.memory import MemoryFault, Piece
 from quadrants.evidence.ptx.queues import DEFAULT, LEGACY, OWN, Event, Queues
+from quadrants.evidence.ptx.reach import ReachOf, bounded
 from quadrants.evidence.ptx.results import Result
+from quadrants.targets.llvm.graph_order import Reach
 
 __all__ = ["ANYWHERE", "CONSTANTS", "Bindings", "Result"]
 
@@ -103,6 +106,8 @@ class Bindings(GraphFunctions):
         self._sm = sm
         self.left = memory
         self.version = 13000
+        self.reach_of: ReachOf | None = None
+        """Where there is one, launches that reach more than it says are faults."""
         self._pieces: dict[int, Piece] = {}
         self._fault = _OK
         self._fault_text = ""
@@ -298,17 +303,21 @@ class Bindings(GraphFunctions):
         size = module.module.functions[code.name].parameters[0].size
         (pointer,) = (ctypes.c_void_p * 1).from_address(parameters)
         frame = ctypes.string_at(pointer, size)
-        return _OK, lambda: self._run_kernel(module, code, blocks, threads, frame)
+        reach = self.reach_of(kernel, frame) if self.reach_of is not None else None
+        return _OK, lambda: self._run_kernel(module, code, blocks, threads, frame, reach)
 
     def is_faulty(self) -> bool:
         return self._fault != _OK
 
-    def _run_kernel(self, module: Loaded, code: Any, blocks: int, threads: int, frame: bytes) -> None:
+    def _run_kernel(
+        self, module: Loaded, code: Any, blocks: int, threads: int, frame: bytes, reach: Reach | None
+    ) -> None:
         if self._fault != _OK:
             return
         self.launched.append((blocks, threads))
         try:
-            self.machine.launch(module, code, blocks, threads, frame)
+            with nullcontext() if reach is None else bounded(self.machine, reach, tuple(self._pieces.values())):
+                self.machine.launch(module, code, blocks, threads, frame)
         except MemoryFault as fault:
             self._fault, self._fault_text = Result.CUDA_ERROR_ILLEGAL_ADDRESS, f": {fault}"
         except Trap as trap:

@@ -10,6 +10,7 @@ from quadrants.evidence.ptx.library import bindings_of
 from quadrants.evidence.ptx.machine import Machine
 from quadrants.targets.llvm.cuda import drivers
 from quadrants.targets.llvm.cuda.nvidia import NvidiaDriver
+from quadrants.targets.llvm.graph_order import Reach, reach_of
 
 __all__ = ["PlayedDriver", "played"]
 
@@ -23,6 +24,17 @@ class PlayedDriver(NvidiaDriver):
         super().__init__(bindings_of(self.bindings))
         if not asks:
             self._warpgroups = True
+
+    def watch(self) -> None:
+        """From now on a launch that reaches more memory than its tasks say (graph_order.py) is a fault."""
+        self.bindings.reach_of = self._reach_of
+
+    def _reach_of(self, kernel: int, frame: bytes) -> Reach | None:
+        for tasks in self.device.ready:
+            accesses = tasks.graph.accesses.get(kernel) if tasks.graph is not None else None
+            if accesses is not None:
+                return reach_of(accesses, frame)
+        return None
 
     @property
     def texts(self) -> list[str]:
