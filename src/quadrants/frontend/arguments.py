@@ -4,6 +4,7 @@ parts are read from the Python object."""
 from __future__ import annotations
 
 import enum
+import sys
 import types
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +14,7 @@ import numpy as np
 from quadrants.errors import QuadrantsRuntimeTypeError
 from quadrants.frontend import protocol
 from quadrants.frontend.protocol import Annotation
-from quadrants.ir.types import ArrayType, ScalarType, Type, array_type, f64, i64, matrix_type, scalar_of_numpy, u1
+from quadrants.ir.types import ArrayType, ScalarType, Type, array_type, bf16, f64, i64, matrix_type, scalar_of_numpy, u1
 from quadrants.records import dataclass_names
 from quadrants.targets.device.views import DeviceView, is_foreign, view_of
 
@@ -81,6 +82,12 @@ class Argument:
         return [] if self.kind == "static" else [self]
 
 
+class BrainFloats(np.ndarray):
+    """A torch tensor of bf16 on the CPU as an array of its bits (u16), for NumPy has no such type."""
+
+    scalar = bf16
+
+
 def as_numpy(value: Any) -> np.ndarray:
     """An array argument as a NumPy array over the same memory; one that lies on a GPU as a `DeviceView`."""
     if type(value) is np.ndarray:
@@ -92,12 +99,19 @@ def as_numpy(value: Any) -> np.ndarray:
         return value
     if is_foreign(value):
         return view_of(value)
-    return value.detach().numpy() if hasattr(value, "data_ptr") else np.asarray(value)
+    return _of_torch(value.detach()) if hasattr(value, "data_ptr") else np.asarray(value)
+
+
+def _of_torch(tensor: Any) -> np.ndarray:
+    if str(tensor.dtype) != "torch.bfloat16":
+        return tensor.numpy()
+    torch: Any = sys.modules["torch"]
+    return tensor.view(torch.int16).numpy().view(np.uint16).view(BrainFloats)
 
 
 def numpy_array_type(array: np.ndarray, static: int, error: Callable[[str], Exception]) -> ArrayType:
     """The IR type of a NumPy array; `error` makes the exception for an element type that kernels do not have."""
-    scalar = array.scalar if isinstance(array, DeviceView) else scalar_of_numpy(array.dtype)
+    scalar = array.scalar if isinstance(array, (DeviceView, BrainFloats)) else scalar_of_numpy(array.dtype)
     if scalar is None:
         hint = "convert it with .astype(…)" if array.dtype.kind in "fiub" else "kernels take numbers and truth values"
         raise error(f"an array of dtype {array.dtype} (byte order {array.dtype.byteorder!r}): {hint}")
