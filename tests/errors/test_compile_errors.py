@@ -508,6 +508,11 @@ def method_of_an_array(x):
     return x.mean()  # <--
 
 
+@refused(ones(3), ones(3), says=("not copied by assignment", "qd.grouped"))
+def copy_of_a_whole_array(x, y):
+    x[:] = y  # <--
+
+
 @refused(2.0, says="an object of Point cannot be unpacked", kind=QuadrantsTypeError)
 def an_object_is_no_tuple(x):
     a, b = Point(x)  # <--

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -250,3 +251,66 @@ def test_copies_of_parts_of_arrays_are_not_changed_in_place() -> None:
     for kernel, line in ((of_two, "row [*]= 0.5"), (slice_of_row, r"row\[j\] = ")):
         with pytest.raises(qd.QuadrantsCompilationError, match=rf'"row" would be a part of an array[^$]*{line}'):
             kernel(np.ones((2, 3)), np.ones((2, 3)))
+
+
+def test_part_of_a_list_with_a_second_name_is_refused() -> None:
+    @qd.kernel
+    def alias(out):
+        rows = [[1, 2], [3, 4]]
+        last = rows[1]
+        last[0] = 7
+        out[0] = rows[1][0]
+
+    with pytest.raises(qd.QuadrantsCompilationError, match=r'"last" and "rows\[1\]" would be one list'):
+        alias(np.zeros(1))
+
+
+def test_lists_that_change_their_length(executor: TargetExecutor) -> None:
+    def lengths(out):
+        numbers = [3, 1, 2]
+        last = numbers.pop()
+        numbers.insert(0, 5)
+        first = numbers.pop(0)
+        numbers.insert(len(numbers), last + 5)
+        out[0] = 1000 * first + 100 * len(numbers) + 10 * last + numbers[-1]
+
+    same_as_python(executor, lengths, np.zeros(1))
+
+
+def test_containers_known_at_compile_time(executor: TargetExecutor) -> None:
+    def look(out):
+        table = {"weights": (2, 3), "n": 4}
+        for i in range(2):
+            out[i] = table["weights"][i] + table.get("other", 10) + (table["n"] in range(0, 9, 2)) * 100
+            for k, v in table.items():
+                out[i] += 1000 * len(k)
+            out[i] += list(range(3, 9))[2]
+
+    same_as_python(executor, look, np.zeros(2))
+
+
+def test_types_of_arrays_are_those_of_numpy(executor: TargetExecutor) -> None:
+    executor.initialise(qd)
+
+    @qd.kernel
+    def width(a):
+        if a.dtype == np.float32 or a.dtype == np.dtype("int32"):
+            return 4
+        if a.dtype == np.float64 and np.finfo(a.dtype).eps < 1e-12:
+            return 8
+        return np.iinfo(np.int8).max
+
+    assert [width(np.zeros(1, kind)) for kind in ("f4", "f8", "i4", "i8")] == [4, 8, 4, 127]
+
+
+def test_pairs_of_itertools(executor: TargetExecutor) -> None:
+    executor.initialise(qd)
+
+    @qd.kernel
+    def total():
+        s = 0
+        for a, b in qd.static(itertools.combinations((1, 2, 3), 2)):
+            s += a * b
+        return s
+
+    assert total() == 11

@@ -112,7 +112,7 @@ def test_whole_arrays_are_filled():
         vectors.fill(1.5)
         a.fill(len(x))
         for i in range(1):
-            x.fill(i + 7)
+            x[:] = i + 7
         for i in vectors:
             vectors[i][0] += scalars[i, i]
 

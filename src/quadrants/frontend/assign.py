@@ -44,6 +44,9 @@ __all__ = [
 ]
 
 
+_WHOLE = (slice(None), ...)
+
+
 class Element:
     """A target in shared memory: an array element, some components of one (a swizzle), or a slice of one (`slices`, the
     subscript that follows the element)."""
@@ -99,6 +102,8 @@ def assign(walker: Walker, target: ast.expr, binding: Binding) -> None:
             store_element(walker, place, binding, target)
         elif isinstance(place, Member):
             store_member(walker, place, binding, target)
+        elif isinstance(place, Array):
+            _fill(walker, place, binding, target)
         else:
             store_component(walker, place, binding, target)
 
@@ -150,8 +155,22 @@ def unpacked(walker: Walker, binding: Binding, node: ast.AST) -> list[Binding]:
     ]
 
 
-def resolve(walker: Walker, target: ast.expr) -> Element | Component | Member:
-    """Where a subscript or attribute target points."""
+def _fill(walker: Walker, array: Array, binding: Binding, target: ast.expr) -> None:
+    """`array[:] = number`; NumPy's rules for other arrays on the right are not ours."""
+    from quadrants.frontend.calls import Arguments
+    from quadrants.frontend.functions import library_function
+
+    if type(binding) is Array or (type(binding) is Static and protocol.is_array(binding.value)):
+        raise walker.error(
+            target,
+            "whole arrays are not copied by assignment in a kernel",
+            hint="loop over the indices: `for index in qd.grouped(a): a[index] = b[index]`",
+        )
+    library_function(walker, "fill", Arguments([array, binding], {}, [None, None]), target)
+
+
+def resolve(walker: Walker, target: ast.expr) -> Element | Component | Member | Array:
+    """Where a subscript or attribute target points; `a[:]` is the array."""
     if isinstance(target, ast.Subscript):
         return _resolve_subscript(walker, target)
     if isinstance(target, ast.Attribute):
@@ -163,11 +182,13 @@ def resolve(walker: Walker, target: ast.expr) -> Element | Component | Member:
     raise walker.error(target, "this cannot be assigned to", hint="assign to a name, an element or a component")
 
 
-def _resolve_subscript(walker: Walker, target: ast.Subscript) -> Element | Component:
+def _resolve_subscript(walker: Walker, target: ast.Subscript) -> Element | Component | Array:
     base = _array_or_value(walker, target)
     indices = index_list(walker, target.slice)
     if type(base) is not Array:
         return Component(target.value, base, indices)
+    if not base.indexed and all(isinstance(index, Static) and index.value in _WHOLE for index in indices):
+        return base
     first = next((position for position, index in enumerate(indices) if isinstance(index, SliceIndex)), len(indices))
     if first == len(indices):
         element = partial(walker, base, indices, target)

@@ -35,7 +35,9 @@ def _place(
     if isinstance(target, ast.Name) and type(binding) is not Array:
         return target.id
     if isinstance(target, (ast.Subscript, ast.Attribute)):
-        return resolve(walker, target)
+        place = resolve(walker, target)
+        if not isinstance(place, Array):
+            return place
     raise walker.error(
         node,
         "cannot use a non-writable target as the first operand of an atomic",

@@ -69,6 +69,9 @@ def augmented(walker: Walker, node: ast.AugAssign) -> None:
         walker.bind(node.target.id, operators.binary(walker, kind, owner, value, node), node.target)
         return
     place = resolve(walker, node.target)
+    if isinstance(place, Array):
+        _update_view(walker, place, node, kind)
+        return
     if isinstance(place, Component):
         _update_component(walker, place, node, kind)
         return

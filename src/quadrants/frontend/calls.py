@@ -31,6 +31,7 @@ from quadrants.frontend.values import (
     Slot,
     Static,
     is_number,
+    static_tuple,
 )
 from quadrants.ir.external import pointee
 from quadrants.ir.nodes import Value
@@ -76,6 +77,11 @@ class Arguments:
     @property
     def all_static(self) -> bool:
         return all(type(binding) is Static for binding in (*self.positional, *self.keywords.values()))
+
+    def with_static_tuples(self) -> Arguments:
+        """The same arguments, tuples of what is known at compile time as objects."""
+        keywords = {name: static_tuple(binding) for name, binding in self.keywords.items()}
+        return Arguments([static_tuple(binding) for binding in self.positional], keywords, self.nodes)
 
     def objects(self) -> tuple[list[Any], dict[str, Any]]:
         """The Python objects that arguments which are all static stand for."""
@@ -176,8 +182,10 @@ def _call_object(walker: Walker, value: Any, arguments: Arguments, node: ast.AST
         from quadrants.frontend.printing import call_of_text
 
         return call_of_text(walker, value, arguments, node)
-    if walker.static_depth and arguments.all_static:
-        return _call_now(walker, value, arguments, node)
+    if walker.static_depth or _only_looks(value):
+        known = arguments.with_static_tuples()
+        if known.all_static:
+            return _call_now(walker, value, known, node)
     declaration = protocol.external(value)
     if declaration is not None:
         return call_external(walker, declaration, arguments, node)
@@ -194,6 +202,14 @@ def _call_object(walker: Walker, value: Any, arguments: Arguments, node: ast.AST
     if isinstance(value, type):
         return _call_class(walker, value, arguments, node)
     return _call_function(walker, protocol.replacement(value) or value, arguments, node)
+
+
+def _only_looks(value: Any) -> bool:
+    """Whether a bound method only looks into a container that is known at compile time."""
+    return type(getattr(value, "__self__", None)) in (dict, tuple) and value.__name__ in _LOOKS
+
+
+_LOOKS = ("count", "get", "index", "items", "keys", "values")
 
 
 def _cast_call(walker: Walker, scalar: ScalarType, arguments: Arguments, node: ast.AST) -> Binding:
@@ -218,9 +234,18 @@ def _call_class(walker: Walker, value: type, arguments: Arguments, node: ast.AST
     scalar = numbers.scalar_of_numpy(np.dtype(value)) if issubclass(value, np.generic) else None
     if scalar is not None:
         return _cast_call(walker, scalar, arguments, node)
+    if value in (np.dtype, np.finfo, np.iinfo) and arguments.all_static:
+        known = [_numpy_type(binding) for binding in arguments.positional]
+        return _call_now(walker, value, Arguments(known, arguments.keywords, arguments.nodes), node)
     from quadrants.frontend.record_values import make
 
     return make(walker, value, arguments, node)
+
+
+def _numpy_type(binding: Binding) -> Binding:
+    """A scalar type as NumPy has it."""
+    value = binding.value if type(binding) is Static else None
+    return Static(value.numpy) if isinstance(value, ScalarType) and value.numpy is not None else binding
 
 
 def _call_function(walker: Walker, value: Any, arguments: Arguments, node: ast.AST) -> Binding:

@@ -12,7 +12,18 @@ from quadrants.frontend.dispatch import evaluate, expression
 from quadrants.frontend.domains import static_items, static_product
 from quadrants.frontend.expressions import settled
 from quadrants.frontend.printing import formatted
-from quadrants.frontend.values import Array, Binding, Iteration, Run, Sequence, Slot, Static, all_static
+from quadrants.frontend.values import (
+    Array,
+    Binding,
+    Iteration,
+    Run,
+    Sequence,
+    Slot,
+    Static,
+    all_static,
+    static_range,
+    static_tuple,
+)
 from quadrants.ir.types import shape_of
 
 if TYPE_CHECKING:
@@ -51,7 +62,7 @@ def _comprehension(walker: Walker, node: ast.ListComp | ast.GeneratorExp) -> Bin
         generator = generators[0]
         iterated = evaluate(walker, generator.iter)
         if type(iterated) is Iteration:
-            iterated = _static_range(iterated) or (
+            iterated = static_range(iterated) or (
                 Sequence([*found])
                 if (found := static_product(iterated) if iterated.kind == "ndrange" else None) is not None
                 else iterated
@@ -89,16 +100,10 @@ def _vector_items(walker: Walker, iterated: Binding, node: ast.AST) -> list[Bind
     return None
 
 
-def _static_range(iteration: Iteration) -> Binding | None:
-    if iteration.kind == "range" and all(type(part) is Static for part in iteration.parts):
-        return Static(range(*[part.value for part in iteration.parts]))
-    return None
-
-
 @expression(ast.Dict)
 def _dictionary(walker: Walker, node: ast.Dict) -> Binding:
     keys = all_static([evaluate(walker, key) for key in node.keys if key is not None])
-    values = all_static([evaluate(walker, value) for value in node.values])
+    values = all_static([static_tuple(evaluate(walker, value)) for value in node.values])
     if keys is not None and values is not None and len(keys) == len(values):
         return Static({key.value: value.value for key, value in zip(keys, values)})
     raise walker.error(node, "a dictionary in a kernel holds static values only", hint="use a tuple or a dataclass")

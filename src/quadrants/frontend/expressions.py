@@ -9,7 +9,7 @@ from quadrants.errors import QuadrantsTypeError
 from quadrants.frontend import numbers, operators, protocol
 from quadrants.frontend.dispatch import evaluate, expression
 from quadrants.frontend.merge import NoUnion, Path, convert_to, have_one_form, meet, same_static, unify
-from quadrants.frontend.values import Array, Binding, Run, Sequence, Static, common_nature, is_number
+from quadrants.frontend.values import Array, Binding, Run, Sequence, Static, common_nature, is_number, static_range
 from quadrants.frontend.walker import Unknown
 from quadrants.ir.nodes import Block, Op, Value
 from quadrants.ir.ops import is_pure
@@ -147,6 +147,7 @@ def _membership(walker: Walker, negated: bool, left: Binding, right: Binding, no
     if type(left) is Static and type(right) is Static:
         walker.compilation.evaluated(left.value, right.value)
         return Static((left.value in right.value) != negated)
+    right = static_range(right) or right
     items = (
         right.items
         if type(right) is Sequence

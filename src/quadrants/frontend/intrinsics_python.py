@@ -13,7 +13,7 @@ from quadrants.frontend.calls import Arguments
 from quadrants.frontend.intrinsic_table import intrinsic
 from quadrants.frontend.intrinsics_loops import as_static
 from quadrants.frontend.printing import emit_print
-from quadrants.frontend.values import Array, Binding, Iteration, Run, Sequence, Slot, Static, is_tile
+from quadrants.frontend.values import Array, Binding, Iteration, Run, Sequence, Slot, Static, is_tile, static_range
 from quadrants.ir.types import ScalarType, shape_of, u1
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def _sequence(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
         return Sequence([])
     operand = arguments.positional[0]
     if type(operand) is Iteration:
-        operand = as_static(walker, operand, node)
+        operand = static_range(operand) or as_static(walker, operand, node)
     return Sequence(unpacked(walker, operand, node), is_list=True)
 
 

@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from quadrants.errors import QuadrantsTypeError
+from quadrants.errors import QuadrantsIndexError, QuadrantsTypeError
 from quadrants.frontend import numbers, operators
 from quadrants.frontend.assign import assign, unpacked
 from quadrants.frontend.calls import Arguments
@@ -36,8 +36,8 @@ def method_of(walker: Walker, base: Binding, name: str, node: ast.AST) -> Bindin
         return method_of_tile(base, name)
     if name in ("n", "m", "shape", "ndim", "T"):
         return _size_member(walker, base, name, node)
-    if type(base) is Sequence and base.is_list and name in ("append", "extend"):
-        return BoundMethod(base, name, _append if name == "append" else _extend)
+    if type(base) is Sequence and base.is_list and name in _OF_LISTS:
+        return BoundMethod(base, name, _OF_LISTS[name])
     method = _METHODS.get(name)
     if method is None:
         return None
@@ -60,14 +60,58 @@ def _extend(walker: Walker, owner: Binding, arguments: Arguments, node: ast.AST)
     return _grown(walker, owner, unpacked(walker, more, node), node)
 
 
+def _insert(walker: Walker, owner: Binding, arguments: Arguments, node: ast.AST) -> Binding:
+    """list.insert at an index that is known at compile time."""
+    position, item = arguments.take(walker, node, ("index", "object"))
+    assert type(owner) is Sequence
+    items = [*owner.items]
+    items.insert(_position(walker, position, node), settled(walker, item, node))
+    return _changed(walker, owner, items, node)
+
+
+def _pop(walker: Walker, owner: Binding, arguments: Arguments, node: ast.AST) -> Binding:
+    """list.pop at an index that is known at compile time."""
+    given = arguments.take(walker, node, ("index",), defaults=1)
+    assert type(owner) is Sequence
+    items = [*owner.items]
+    try:
+        found = items.pop(_position(walker, given[0], node) if given else -1)
+    except IndexError as reason:
+        raise walker.error(node, f"IndexError: {reason}", kind=QuadrantsIndexError) from None
+    _changed(walker, owner, items, node)
+    return found
+
+
+def _position(walker: Walker, index: Binding, node: ast.AST) -> int:
+    if type(index) is Static and type(index.value) is int:
+        return index.value
+    raise walker.error(
+        node, "a list changes its length at indices known at compile time", hint="use a vector, and count its elements"
+    )
+
+
+_OF_LISTS: dict[str, Callable[..., Binding]] = {
+    "append": _append,
+    "extend": _extend,
+    "insert": _insert,
+    "pop": _pop,
+}
+
+
 def _grown(walker: Walker, owner: Binding, more: list[Binding], node: ast.AST) -> Binding:
     assert type(owner) is Sequence
-    items = [*owner.items, *(settled(walker, item, node) for item in more)]
+    return _changed(walker, owner, [*owner.items, *(settled(walker, item, node) for item in more)], node)
+
+
+def _changed(walker: Walker, owner: Sequence, items: list[Binding], node: ast.AST) -> Binding:
+    """The list with other items, under all its names."""
     grown = owner.of(items)
     around = [binding for loop in walker.loops for binding in loop.before.values()]
     if any(_with(binding, owner, grown) is not binding for binding in around):
         raise walker.error(
-            node, "a list cannot grow in a run-time loop", hint="use a vector, or loop over qd.static(range(…))"
+            node,
+            "a list cannot change its length in a run-time loop",
+            hint="use a vector and count its elements, or loop over qd.static(range(…))",
         )
     found = False
     for name, binding in walker.env.items():

@@ -21,7 +21,10 @@ from quadrants.frontend.values import (
 from quadrants.frontend.walker import Walker
 from quadrants.ir.nodes import Value
 from quadrants.ir.types import (
+    ScalarType,
+    bf16,
     scalar_of,
+    scalar_of_numpy,
     shape_of,
     u1,
 )
@@ -177,9 +180,21 @@ _SPECIAL: dict[str, Callable[[Walker, Binding, Binding, ast.AST], Run]] = {
 }
 
 
+def _as_scalar_type(value: Any) -> Any:
+    """The scalar type that NumPy or torch name by an object of theirs; other objects as they are."""
+    if isinstance(value, np.dtype) or (isinstance(value, type) and issubclass(value, np.generic)):
+        return scalar_of_numpy(np.dtype(value)) or value
+    if type(value).__module__ == "torch" and type(value).__name__ == "dtype":
+        name = str(value).removeprefix("torch.")
+        return bf16 if name == "bfloat16" else scalar_of_numpy(np.dtype(name)) if hasattr(np, name) else value
+    return value
+
+
 def compare(walker: Walker, kind: str, left: Binding, right: Binding, node: ast.AST) -> Binding:
     """One comparison; u1, elementwise on vectors."""
     if type(left) is Static and type(right) is Static:
+        if isinstance(left.value, ScalarType) or isinstance(right.value, ScalarType):
+            left, right = Static(_as_scalar_type(left.value)), Static(_as_scalar_type(right.value))
         folded = fold(kind, left.value, right.value)
         if folded is not None:
             walker.compilation.evaluated(left.value, right.value)

@@ -35,7 +35,9 @@ def make(walker: Walker, kind: type, arguments: Arguments, node: ast.AST) -> Seq
         raise walker.error(
             node,
             f"the class {kind.__name__} cannot be made in a kernel",
-            hint="a tuple, a named tuple or a dataclass can",
+            hint="inside qd.static(…) it can, of what is known at compile time"
+            if kind.__module__ in ("itertools", "builtins")
+            else "a tuple, a named tuple or a dataclass can",
         )
     own = _own_initialiser(kind)
     if own:

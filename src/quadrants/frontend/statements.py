@@ -13,7 +13,7 @@ from quadrants.frontend.dispatch import evaluate, register_branch, statement, wa
 from quadrants.frontend.merge import Path, append_yield, merge_names, rebuild_wholes
 from quadrants.frontend.printing import message_text
 from quadrants.frontend.returns import UNREACHABLE
-from quadrants.frontend.scan import assigned_names, element_names, touched_names
+from quadrants.frontend.scan import assigned_names, element_names, member_names, touched_names
 from quadrants.frontend.tiles import part_in
 from quadrants.frontend.values import Binding, Run, Static, common_nature, is_list, is_tile
 from quadrants.frontend.walker import Exit
@@ -67,16 +67,18 @@ def _pass(walker: Walker, node: ast.Pass) -> bool:
 def _assign(walker: Walker, node: ast.Assign) -> bool:
     of_tile = any(is_tile(held_by(walker, target)) for target in node.targets)
     binding = part_in(walker, node.value) if of_tile else evaluate(walker, node.value)
-    if isinstance(node.value, ast.Name) and is_list(binding):
-        _check_second_name(walker, node, node.value.id)
+    if isinstance(node.value, (ast.Name, ast.Subscript, ast.Attribute)) and is_list(binding):
+        _check_second_name(walker, node, node.value)
     for target in node.targets:
         assign(walker, target, binding)
     return False
 
 
-def _check_second_name(walker: Walker, node: ast.Assign, name: str) -> None:
-    """A list with two names is no trouble as long as none of them changes it."""
-    changed = element_names(walker.node)
+def _check_second_name(walker: Walker, node: ast.Assign, value: ast.expr) -> None:
+    """A list with two names is no trouble as long as none of them changes it, one that is part of another as long as that
+    is how it changes."""
+    name = ast.unparse(value)
+    changed = element_names(walker.node) | member_names(walker.node)
     for target in node.targets:
         if isinstance(target, ast.Name) and target.id != name and (target.id in changed or name in changed):
             raise walker.error(

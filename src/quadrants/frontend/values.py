@@ -34,6 +34,8 @@ __all__ = [
     "is_open",
     "is_tile",
     "nature_of",
+    "static_range",
+    "static_tuple",
 ]
 
 
@@ -212,6 +214,14 @@ class Iteration(Binding):
         self.grouped = grouped
 
 
+def static_range(binding: Binding) -> Static | None:
+    """The range that a binding is, where its bounds are known at compile time."""
+    if type(binding) is Iteration and binding.kind == "range":
+        parts = all_static(binding.parts)
+        return None if parts is None else Static(range(*[part.value for part in parts]))
+    return None
+
+
 class BoundMethod(Binding):
     """A method of a run-time value: calling it runs `handler(walker, owner, arguments, keywords, node)`."""
 
@@ -288,6 +298,14 @@ def all_static(bindings: Collection[Binding]) -> list[Static] | None:
     """The bindings where all are known at compile time, else None."""
     found = [binding for binding in bindings if type(binding) is Static]
     return found if len(found) == len(bindings) else None
+
+
+def static_tuple(binding: Binding) -> Binding:
+    """A tuple of what is known at compile time as one object, everything else as it is."""
+    if type(binding) is not Sequence or binding.is_list or binding.record is not None or binding.names:
+        return binding
+    items = all_static([static_tuple(item) for item in binding.items])
+    return binding if items is None else Static(tuple([item.value for item in items]))
 
 
 def all_sequences(bindings: Collection[Binding]) -> list[Sequence] | None:
