@@ -1,11 +1,14 @@
 """`scripts/gpu_check`: on a machine with an NVIDIA GPU, in less than six minutes: whether our CUDA target is right, and how fast.
 
-1. A sample of the conformance suite (`python -m quadrants conform --target cuda`).
-2. Launch cost, bandwidth, products and sums of our programs and of those of the peers that are installed, each in its own process.
-3. The workloads of `benchmarks/`, on the GPU.
+1. What the host's part does with the driver: streams, graphs, recursion, checks, torch's tensors, the disk cache, a fault.
+2. Launch cost, bandwidth, products and sums of our programs.
+3. A sample of the conformance suite (`python -m quadrants conform --target cuda`).
+4. The workloads of `benchmarks/`, on the GPU.
+5. The programs of 2 as the peers that are installed have them.
 
-Prints a table, and writes it as JSON. With `--played` everything of ours runs at tiny sizes by the interpreter of PTX, and torch on
-the processor: so the script itself is tested without a GPU. The exit status is 1 where something of ours failed.
+Every step has a time of its own, runs in processes of its own, and goes on behind a case that hangs, dies or loses the GPU. Prints what is
+known as it comes, and writes it as JSON after each step. With `--played` everything of ours runs at tiny sizes by the interpreter of PTX,
+and torch on the processor: so the script itself is tested without a GPU. The exit status is 1 where something of ours failed.
 """
 
 from __future__ import annotations
@@ -14,20 +17,24 @@ import argparse
 import importlib.util
 import json
 import os
+import platform
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Sequence
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from benchmarks.gpu import processes
 from benchmarks.gpu.cases import CASES
+from benchmarks.gpu.processes import Answers
 from benchmarks.gpu.workloads import TINY
 from benchmarks.peers import home
 
 HERE = Path(__file__).parent
 PEERS = {
-    "ours": "quadrants",
     "torch": "torch",
     "triton": "triton",
     "numba": "numba",
@@ -35,8 +42,11 @@ PEERS = {
     "upstream": "quadrants",
 }
 """The peers' programs, and the packages that they need."""
-MINUTES = 6.0
-Answers = dict[str, dict[str, Any]]
+HOST = "facts,order,times,graphs,loops,recursion,prints,checks,memory,sharing,kept,fault"
+MINUTES = 5.5
+SECONDS = {"host": 70.0, "ours": 75.0, "conformance": 100.0, "workloads": 75.0, "peer": 30.0}
+EACH = 25.0
+"""How long all may take, each step, and one case of it."""
 
 
 class Clock:
@@ -46,101 +56,164 @@ class Clock:
         self.end = time.monotonic() + 60 * minutes
 
     def left(self, most: float) -> float:
-        return max(min(self.end - time.monotonic(), most), 5.0)
+        return max(min(self.end - time.monotonic(), most), 0.0)
 
 
 def interpreter(peer: str) -> str | None:
     """The Python that has a peer's package: its own environment's, or this one; None without any."""
-    if peer == "ours":
-        return sys.executable
     own = home() / "venvs" / {"upstream": "quadrants"}.get(peer, peer) / "bin" / "python"
     if own.exists():
         return str(own)
     return sys.executable if peer != "upstream" and importlib.util.find_spec(PEERS[peer]) is not None else None
 
 
-def asked(command: list[str], device: str, seconds: float, is_ours: bool) -> Answers:
-    """The answers of a worker by case; what it wrote before it was stopped counts."""
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH" or is_ours}
-    with tempfile.TemporaryFile("w+") as errors:
-        process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=errors, text=True, env={**environment, "GPU_CHECK_DEVICE": device}
-        )
-        try:
-            text, _ = process.communicate(timeout=seconds)
-            ending = f"ended with code {process.returncode}" if process.returncode else ""
-        except subprocess.TimeoutExpired:
-            process.kill()
-            text, _ = process.communicate()
-            ending = f"was stopped after {seconds:.0f} s"
-        errors.seek(0)
-        told = errors.read().strip().splitlines()
-    answers = {found.pop("case"): found for found in map(json.loads, text.splitlines())}
-    if ending:
-        answers["process"] = {"ok": False, "why": f"{ending}: {told[-1] if told else ''}"[:300]}
-    return answers
+def environment(device: str, is_ours: bool) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH" or is_ours}
+    return {**kept, "GPU_CHECK_DEVICE": device}
 
 
-def conformance(played: bool, clock: Clock) -> dict[str, Any]:
-    """How many cases of a sample passed, were refused, and failed."""
-    with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder) / "cuda.json"
-        every, parts = ("400", "operations") if played else ("25", "operations,conversions,programs")
-        command = [sys.executable, "-m", "quadrants", "conform", "--target", "cuda", "--out", str(out)]
+def conformance(played: bool, seconds: float) -> dict[str, Any]:
+    """How many cases of a sample passed, were refused, and failed; what it told before it was stopped counts."""
+    every, parts = ("400", "operations") if played else ("25", "programs,operations,conversions,fuzz")
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile("w+", errors="replace") as told:
+        command = [sys.executable, "-m", "quadrants", "conform", "--target", "cuda", "--out", f"{folder}/cuda.json"]
+        command += ["--parts", parts, "--every", every, "--programs", "60", "--seconds", str(int(EACH))]
+        process = processes.start(command, stdout=told, stderr=subprocess.STDOUT)
         try:
-            done = subprocess.run(
-                [*command, "--parts", parts, "--every", every],
-                capture_output=True,
-                text=True,
-                timeout=clock.left(120),
-                check=False,
-            )
+            status: int | None = process.wait(seconds)
         except subprocess.TimeoutExpired:
-            return {"ok": False, "why": "it took longer than two minutes"}
-        return {"ok": done.returncode == 0, "told": done.stdout.strip().splitlines()[-12:]}
+            status = None
+        processes.stop(process)
+        told.seek(0)
+        lines = [line for line in told.read().splitlines() if line.strip()]
+    found: dict[str, Any] = {"ok": status == 0, "told": lines[-60:]}
+    if status != 0:
+        found["why"] = f"it was stopped after {seconds:.0f} s" if status is None else "see what it told"
+        # Not to be done in time is no fault of the target's, unless a case of it failed.
+        found["ok"] = status is None and not any(line.startswith("failed") for line in lines) and bool(lines)
+    return found
 
 
 def machine() -> dict[str, str]:
-    """The GPU and its driver, as NVIDIA's tool names them."""
+    """The GPU and its driver, as NVIDIA's tool names them, and what is installed."""
     try:
-        query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
+        query = ["nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"]
         told = subprocess.run(query, capture_output=True, text=True, check=False, timeout=20).stdout.strip()
     except (OSError, subprocess.TimeoutExpired):
         told = ""
-    return {"gpu": told.splitlines()[0] if told else "none", "python": sys.version.split()[0]}
+    versions = {
+        name: version(name)
+        for name in ("cuda-bindings", "llvmlite", "numpy", "torch", "triton", "numba-cuda", "warp-lang")
+    }
+    gpu = told.splitlines()[0] if told else "none"
+    return {
+        "gpu": gpu,
+        "python": platform.python_version(),
+        **{name: found for name, found in versions.items() if found},
+    }
+
+
+def version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def cell(found: dict[str, Any]) -> str:
+    if "value" not in found:
+        return "ok" if found["ok"] else "failed"
+    return f"{found['value']:.4g} {found['unit']}" + ("" if found["ok"] else " wrong")
 
 
 def table(results: dict[str, Answers]) -> list[str]:
     """A line a case, a column a peer."""
-    peers = list(results)
-    lines = [f"{'':10s}" + "".join(f"{peer:>16s}" for peer in peers)]
-    for name, case in CASES.items():
-        cells = []
-        for peer in peers:
-            found = results[peer].get(name)
-            if found is None:
-                cells.append("-")
-            elif "value" in found:
-                cells.append(f"{found['value']:.4g} {found['unit']}" + ("" if found["ok"] else " !"))
-            else:
-                cells.append("failed")
-        lines.append(f"{name:10s}" + "".join(f"{cell:>16s}" for cell in cells))
+    lines = [f"{'':10s}" + "".join(f"{peer:>16s}" for peer in results)]
+    for name in CASES:
+        cells = [cell(found[name]) if name in found else "-" for found in results.values()]
+        lines.append(f"{name:10s}" + "".join(f"{text:>16s}" for text in cells))
     return lines
 
 
 def failures(report: dict[str, Any]) -> list[str]:
-    """What of ours failed."""
+    """What of ours failed, with all that is known of it."""
     groups = {
-        "conformance": {"": report["conformance"]},
-        "cases": report["cases"]["ours"],
-        "workloads": report["workloads"],
+        "host": report.get("host", {}),
+        "case": report.get("cases", {}).get("ours", {}),
+        "workload": report.get("workloads", {}),
+        "conformance": {"": report["conformance"]} if "conformance" in report else {},
     }
     return [
-        f"{group} {name}: {found.get('why', found.get('error', ''))}"
+        f"{group} {name}: {found.get('why', found.get('error', ''))}".replace("\n", "\n    ")
         for group, answers in groups.items()
         for name, found in answers.items()
         if not found["ok"]
     ]
+
+
+class Check:
+    """One run: its options, its clock, and what is known so far."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options, self.played = options, options.played
+        self.clock = Clock(MINUTES)
+        self.report: dict[str, Any] = {"machine": machine(), "played": self.played, "cases": {}, "seconds": {}}
+        self.kind = "tiny" if self.played else "full"
+        self.names = options.only.split(",") if options.only else list(CASES)
+
+    def ours(self, step: str, file: str, names: Sequence[str], *arguments: str) -> Answers:
+        """A step of ours; tells of each case as it comes."""
+        command = [sys.executable, str(HERE / file), *arguments, self.kind]
+
+        def tell(name: str, found: dict[str, Any]) -> None:
+            rest = found.get("told") or found.get("why", "")
+            print(f"{step:10s} {name:16s}{cell(found):>16s}  {rest}".rstrip().replace("\n", "\n    "), flush=True)
+
+        device = "played" if self.played else "cuda"
+        seconds = self.clock.left(SECONDS[step])
+        return processes.asked(command, names, environment(device, True), seconds, EACH, tell)
+
+    def step(self, name: str, run: Callable[[], None]) -> None:
+        """A step, after which what is known is written; an error of the script's own is told, too, and ends no other step."""
+        start = time.monotonic()
+        try:
+            run()
+        except Exception as error:  # whatever it is, the next step may still tell something
+            self.report.setdefault("script", {})[name] = f"{type(error).__name__}: {error}"
+            print(f"{name}: the script itself failed: {type(error).__name__}: {error}", flush=True)
+        self.report["seconds"][name] = round(time.monotonic() - start, 1)
+        self.report["failures"] = failures(self.report)
+        Path(self.options.out).write_text(json.dumps(self.report, indent=1) + "\n")
+
+    def host(self) -> None:
+        self.report["host"] = self.ours("host", "host.py", HOST.split(","))
+
+    def cases(self) -> None:
+        self.report["cases"]["ours"] = self.ours("ours", "worker.py", self.names, "ours")
+
+    def conformance(self) -> None:
+        self.report["conformance"] = found = conformance(self.played, self.clock.left(SECONDS["conformance"]))
+        print("\n".join([*found["told"], *([found["why"]] if "why" in found else [])]), flush=True)
+
+    def workloads(self) -> None:
+        folders = sorted(path.parent.name for path in (HERE.parent / "workloads").glob("*/ours.py"))
+        chosen = [name for name in folders if name in TINY] if self.played else folders
+        self.report["workloads"] = self.ours("workloads", "workloads.py", chosen)
+
+    def peers(self) -> None:
+        wanted = self.options.peers.split(",") if self.options.peers else ["torch"] if self.played else list(PEERS)
+        for peer in [peer for peer in PEERS if peer in wanted]:
+            python = interpreter(peer)
+            if python is None:
+                print(f"{peer}: not installed", flush=True)
+                continue
+            command = [python, str(HERE / "worker.py"), peer, self.kind]
+            told = environment("cpu" if self.played else "cuda", False)
+            found = processes.asked(command, self.names, told, self.clock.left(SECONDS["peer"]), EACH)
+            self.report["cases"][peer] = found
+            for name, answer in found.items():
+                if not answer["ok"]:
+                    print(f"{peer} {name}: {answer.get('why', 'wrong')[:300]}", flush=True)
 
 
 def main() -> int:
@@ -151,35 +224,16 @@ def main() -> int:
     parser.add_argument("--out", default="gpu_check.json", help="the JSON file (gpu_check.json)")
     parser.add_argument("--peers", help="peers, separated by commas; all installed ones without it")
     parser.add_argument("--only", help="cases, separated by commas")
-    options = parser.parse_args()
-    clock, played = Clock(MINUTES), options.played
-    kind, names = "tiny" if played else "full", options.only.split(",") if options.only else list(CASES)
-    wanted = options.peers.split(",") if options.peers else ["ours", "torch"] if played else list(PEERS)
-    report: dict[str, Any] = {"machine": machine(), "played": played, "cases": {}}
-    for peer in [peer for peer in PEERS if peer in wanted or peer == "ours"]:
-        python = interpreter(peer)
-        if python is None:
-            print(f"{peer}: not installed", flush=True)
-            continue
-        device = "cuda" if not played else "played" if peer == "ours" else "cpu"
-        command = [python, str(HERE / "worker.py"), peer, kind, *names]
-        report["cases"][peer] = asked(command, device, clock.left(60 if peer == "ours" else 30), peer == "ours")
-    print("\n".join(table(report["cases"])), flush=True)
-    folders = sorted(path.parent.name for path in (HERE.parent / "workloads").glob("*/ours.py"))
-    chosen = [name for name in folders if name in TINY] if played else folders
-    command = [sys.executable, str(HERE / "workloads.py"), kind, *chosen]
-    report["workloads"] = asked(command, "played" if played else "cuda", clock.left(90), True)
-    for name, found in report["workloads"].items():
-        print(
-            f"{name:14s}"
-            + (f"{found['value']:10.4g} {found['unit']}" if found["ok"] else f"  {found.get('why', found)}")
-        )
-    report["conformance"] = conformance(played, clock)
-    print("\n".join(report["conformance"].get("told", [report["conformance"].get("why", "")])))
-    report["failures"] = failures(report)
-    Path(options.out).write_text(json.dumps(report, indent=1) + "\n")
-    print("\n".join(report["failures"]) or "nothing of ours failed")
-    return 1 if report["failures"] else 0
+    check = Check(parser.parse_args())
+    print(", ".join(f"{name} {found}" for name, found in check.report["machine"].items()), flush=True)
+    for name in ("host", "cases", "conformance", "workloads", "peers"):
+        check.step(name, getattr(check, name))
+    print("\n".join(table(check.report["cases"])))
+    failed = check.report["failures"] + [
+        f"script {name}: {why}" for name, why in check.report.get("script", {}).items()
+    ]
+    print("\n".join(failed) or "nothing of ours failed")
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

@@ -1,7 +1,10 @@
-"""One peer's programs on a GPU, in the peer's own interpreter: a line of JSON for each case. Imports nothing of ours.
+"""One peer's programs on a GPU, in the peer's own interpreter: lines of JSON. Imports nothing of ours.
 
 usage: worker.py PROGRAM tiny|full CASE… ; `played` in the environment variable GPU_CHECK_DEVICE runs ours by the interpreter of
 PTX, `cpu` runs those on the processor that can.
+
+A line says that a case begins, another what became of it. Behind one that failed the process ends with the status `ANEW`: what a
+fault leaves of a GPU is no ground for the next.
 """
 
 from __future__ import annotations
@@ -17,6 +20,8 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
+ANEW = 75
+MOST_TEXT = 4000
 SECONDS = 0.25
 """How long a case is measured, about."""
 
@@ -67,9 +72,28 @@ def answer(module: Any, cases: Any, name: str, is_tiny: bool) -> dict[str, Any]:
     return {"ok": ok, "error": error, "first": first, **times, "value": scale, "unit": case.unit}
 
 
-def main() -> None:
+def serve(names: list[str], answer_of: Any) -> None:
+    """Writes the answers of cases, which are ours or a peer's to compute, to what was the standard output."""
     replies = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what a library prints must not mix with the replies
+
+    def reply(**words: Any) -> None:
+        replies.write(json.dumps(words) + "\n")
+        replies.flush()
+
+    for name in names:
+        reply(case=name, begins=True)
+        try:
+            found = answer_of(name)
+        except Exception as problem:  # whatever a peer raises is its answer
+            traceback.print_exc()
+            reply(case=name, ok=False, why=f"{type(problem).__name__}: {problem}"[:MOST_TEXT])
+            sys.stderr.flush()
+            os._exit(ANEW)  # a GPU that was lost is not to be waited for
+        reply(case=name, **found)
+
+
+def main() -> None:
     program, kind, *names = sys.argv[1:]
     cases = load(HERE / "cases.py")
     with ExitStack() as stack:
@@ -79,16 +103,8 @@ def main() -> None:
             stack.enter_context(played())
         module = load(HERE / "programs" / ("ours.py" if program == "ours" else f"with_{program}.py"))
         module.start()
-        for name in names:
-            if name not in module.PROGRAMS:
-                continue
-            try:
-                found = answer(module, cases, name, kind == "tiny")
-            except Exception as problem:  # whatever a peer raises is its answer
-                traceback.print_exc()
-                found = {"ok": False, "why": f"{type(problem).__name__}: {problem}"[:300]}
-            replies.write(json.dumps({"case": name, **found}) + "\n")
-            replies.flush()
+        known = [name for name in names if name in module.PROGRAMS]
+        serve(known, lambda name: answer(module, cases, name, kind == "tiny"))
 
 
 if __name__ == "__main__":

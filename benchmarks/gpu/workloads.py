@@ -5,10 +5,8 @@ usage: workloads.py tiny|full NAME… ; answers as worker.py does.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-import traceback
 from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
@@ -72,33 +70,20 @@ def answer(worker: Any, folder: Path, is_tiny: bool) -> dict[str, Any]:
 
 
 def main() -> None:
-    replies = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
     kind, *names = sys.argv[1:]
     here = Path(__file__).parent
     sys.path[0] = str(here.parent / "support")
-    import importlib.util
-
-    spec = importlib.util.spec_from_file_location("gpu_worker", here / "worker.py")
-    assert spec is not None and spec.loader is not None
-    worker: Any = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(worker)
-    import quadrants as qd
+    from benchmarks.gpu import worker
 
     with ExitStack() as stack:
         if os.environ.get("GPU_CHECK_DEVICE") == "played":
             from quadrants.evidence.ptx.driver import played
 
             stack.enter_context(played())
+        import quadrants as qd
+
         qd.init(arch=qd.cuda, enable_fallback=False, log_level="error")
-        for name in names:
-            try:
-                found = answer(worker, here.parent / "workloads" / name, kind == "tiny")
-            except Exception as problem:  # one that cannot run says why
-                traceback.print_exc()
-                found = {"ok": False, "why": f"{type(problem).__name__}: {problem}"[:300]}
-            replies.write(json.dumps({"case": name, **found}) + "\n")
-            replies.flush()
+        worker.serve(names, lambda name: answer(worker, here.parent / "workloads" / name, kind == "tiny"))
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ def main(arguments: list[str] | None = None) -> int:
     conform.add_argument("--programs", type=int, default=200, help="random programs of the part fuzz (200)")
     conform.add_argument("--every", type=int, default=1, help="a sample: one case of so many (1); leaves tests out")
     conform.add_argument("--jobs", type=int, default=1, help="processes of the part tests (1)")
+    conform.add_argument("--seconds", type=int, default=600, help="how long a case may take (600)")
     chosen = parser.parse_args(arguments)
     if chosen.command == "targets":
         return _targets(chosen.json)
@@ -38,6 +39,7 @@ def main(arguments: list[str] | None = None) -> int:
         chosen.programs,
         chosen.every,
         chosen.jobs,
+        chosen.seconds,
     )
 
 

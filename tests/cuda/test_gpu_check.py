@@ -7,9 +7,13 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
+from benchmarks.gpu.__main__ import EACH, HOST, MINUTES, SECONDS, conformance, failures
+from benchmarks.gpu.host import CASES as HOST_CASES
+from benchmarks.gpu.processes import asked
 
 ROOT = Path(__file__).parents[2]
 pytestmark = [pytest.mark.slow]
@@ -35,7 +39,9 @@ def test_all_of_ours_is_right_by_the_interpreter_of_ptx(tmp_path: Path) -> None:
     assert report["failures"] == [] and report["played"]
     assert set(report["cases"]["ours"]) == {"launch", "rounds", "saxpy", "sum", "stencil", "matmul", "nbody"}
     assert all(found["ok"] for found in report["cases"]["ours"].values())
+    assert set(report["host"]) == set(HOST.split(",")) and all(found["ok"] for found in report["host"].values())
     assert len(report["workloads"]) >= 5 and report["conformance"]["ok"]
+    assert set(report["seconds"]) == {"host", "cases", "conformance", "workloads", "peers"}
     assert "nothing of ours failed" in told
 
 
@@ -50,3 +56,71 @@ def test_a_peer_that_is_not_there_is_told(tmp_path: Path) -> None:
     code, report, told = run(tmp_path, "--only", "launch", "--peers", "upstream")
     assert code == 0 and "upstream: not installed" in told
     assert "upstream" not in report["cases"]
+
+
+WORKER = """
+import json, os, subprocess, sys, time
+
+def reply(**words):
+    print(json.dumps(words), flush=True)
+
+for name in sys.argv[1:]:
+    reply(case=name, begins=True)
+    if name.startswith("hang"):
+        subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])  # it holds the pipe, too
+        time.sleep(60)
+    if name.startswith("die"):
+        sys.stderr.write("a fault of the GPU\\n")
+        sys.stderr.flush()
+        os._exit(9)
+    if name.startswith("lose"):
+        reply(case=name, ok=False, why="lost")
+        os._exit(75)
+    if name.startswith("cut"):
+        sys.stdout.write('{"case": "cu')
+        sys.stdout.flush()
+        os._exit(1)
+    reply(case=name, ok=True)
+"""
+
+
+def test_what_hangs_dies_or_loses_the_gpu_costs_one_case(tmp_path: Path) -> None:
+    (tmp_path / "worker.py").write_text(WORKER)
+    names = ["good", "hang", "good2", "die", "good3", "lose", "good4", "cut", "good5", "die2"]
+    told: list[str] = []
+    start = time.monotonic()
+    command = [sys.executable, str(tmp_path / "worker.py")]
+    found = asked(command, names, dict(os.environ), 60.0, 3.0, lambda name, answer: told.append(name))
+    assert time.monotonic() - start < 40
+    assert told == names == list(found)
+    assert {name for name, answer in found.items() if answer["ok"]} == {"good", "good2", "good3", "good4", "good5"}
+    assert found["hang"]["why"].startswith("the process was stopped after 3 s")
+    assert found["die"]["why"] == "the process ended with status 9: a fault of the GPU"
+    assert found["lose"]["why"] == "lost" and "status 1" in found["cut"]["why"]
+
+
+def test_what_there_was_no_time_for_is_told(tmp_path: Path) -> None:
+    (tmp_path / "worker.py").write_text(WORKER)
+    command = [sys.executable, str(tmp_path / "worker.py")]
+    found = asked(command, ["good", "hang", "good2"], dict(os.environ), 2.0, 30.0)
+    assert found["good"]["ok"] and "stopped" in found["hang"]["why"]
+    assert found["good2"]["why"] == "not run: there was no time left"
+    (tmp_path / "worker.py").write_text("raise SystemExit('no such package')")
+    found = asked(command, ["good"], dict(os.environ), 20.0, 20.0)
+    assert found["start"]["why"] == "the process ended with status 1: no such package"
+
+
+def test_all_failures_are_told_in_full_and_the_steps_fit_their_time() -> None:
+    long = "\n".join(f"line {k}" for k in range(50))
+    report = {"host": {"order": {"ok": False, "why": long}}, "cases": {"ours": {"sum": {"ok": False, "error": 0.5}}}}
+    told = failures(report)
+    assert told[0].startswith("host order: line 0\n    line 1") and told[0].endswith("line 49")
+    assert told[1] == "case sum: 0.5"
+    assert 60 * MINUTES + EACH < 360 and max(SECONDS.values()) < 60 * MINUTES
+    assert set(HOST.split(",")) == set(HOST_CASES)
+
+
+def test_a_sample_that_is_not_done_in_time_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "src"))
+    found = conformance(True, 0.2)
+    assert not found["ok"] and "stopped after 0 s" in found["why"]

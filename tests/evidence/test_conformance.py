@@ -93,6 +93,29 @@ def test_a_case_that_ends_the_process_fails_alone(monkeypatch: pytest.MonkeyPatc
     assert "status 3" in found[1].reason
 
 
+def test_a_case_that_loses_the_device_is_the_last_of_its_process(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=":")
+    (tmp_path / "sitecustomize.py").write_text(
+        "import os, sys, types\n"
+        "if 'fuzz' in sys.argv:\n"
+        "    import quadrants.evidence.conformance.parts as parts\n"
+        "    kept, lost, driver = parts._random_program, [], types.SimpleNamespace(is_lost=True)\n"
+        "    def program(seed, target):\n"
+        "        assert not lost, 'the device is lost'\n"
+        "        lost.extend([seed] if seed == 1 else [])\n"
+        "        assert not lost, 'a fault'\n"
+        "        kept(seed, target)\n"
+        "    parts._random_program = program\n"
+        "    from quadrants.targets import reference\n"
+        "    reference.shared_device = lambda: types.SimpleNamespace(driver=driver)\n"
+    )
+    found = list(outcomes("reference", "fuzz", 3))
+    assert [outcome.status for outcome in found] == ["passed", "failed", *["passed"] * (len(found) - 2)]
+    assert "a fault" in found[1].reason and len(found) > 3
+
+
 def test_a_refusal_is_told_without_its_place() -> None:
     assert without_place("/a/b.py:3:7: no such thing\n  more") == "no such thing"
     assert without_place("no such thing: not here") == "no such thing: not here"

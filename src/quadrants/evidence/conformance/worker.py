@@ -14,14 +14,17 @@ from quadrants.errors import QuadrantsUnsupportedError
 from quadrants.evidence.amdgpu.driver import AssemblingDriver
 from quadrants.evidence.conformance.parts import CASES, Case
 from quadrants.evidence.emulation import emulation
-from quadrants.evidence.fuzz.campaign import time_limit
+from quadrants.evidence.fuzz.campaign import SECONDS, time_limit
 from quadrants.records import Record
+from quadrants.targets import table
 
 __all__ = ["NOTHING_COMPILED", "STATUSES", "Outcome", "outcomes", "without_place", "work"]
 
 STATUSES = ("passed", "assembled", "refused", "failed", "not run")
 NOTHING_COMPILED = "no part of it runs on the device"
 _MOST_TEXT = 600
+_ANEW = 75
+"""The status of a process whose device is lost: the cases behind the last one are another process's."""
 
 
 class Outcome(Record):
@@ -33,18 +36,20 @@ class Outcome(Record):
     reason: str = ""
 
 
-def outcomes(target: str, part: str, count: int, stride: int = 1) -> Iterator[Outcome]:
-    """The outcomes of every `stride`-th case of a part, whatever happens to the processes that run them."""
+def outcomes(target: str, part: str, count: int, stride: int = 1, seconds: int = SECONDS) -> Iterator[Outcome]:
+    """The outcomes of every `stride`-th case of a part, whatever happens to the processes that run them; a case may take so long."""
     names = [case.name for case in CASES[part](count)[::stride]]
     first = 0
     while first < len(names):
         command = [sys.executable, "-m", "quadrants.evidence.conformance.worker"]
-        command += [target, part, str(count), str(stride), str(first)]
+        command += [target, part, str(count), str(stride), str(first), str(seconds)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
             for line in process.stdout:
                 yield Outcome(*json.loads(line))
                 first += 1
+        if process.returncode == _ANEW:
+            continue
         if process.returncode != 0 and first < len(names):
             yield Outcome(names[first], "failed", f"the process ended with status {process.returncode}")
             first += 1
@@ -52,19 +57,27 @@ def outcomes(target: str, part: str, count: int, stride: int = 1) -> Iterator[Ou
             raise RuntimeError(f"{' '.join(command)} ended before its last case")
 
 
-def work(target: str, part: str, count: int, stride: int, first: int) -> None:
+def work(target: str, part: str, count: int, stride: int, first: int, seconds: int) -> None:
     """Runs the cases from `first` on and writes an outcome a line."""
     out = os.fdopen(os.dup(1), "w")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what programs print is theirs
     with emulation(knobs.arch_by_name(target)) as driver:
         for case in CASES[part](count)[::stride][first:]:
-            with time_limit():
+            with time_limit(seconds):
                 found = _outcome(case, target)
             if found.status == "passed" and type(driver) is AssemblingDriver:
                 compiled = sum(len(made.symbols) for made in driver.made)
                 driver.made.clear()
                 found = Outcome(case.name, "assembled") if compiled else Outcome(case.name, "not run", NOTHING_COMPILED)
             print(json.dumps([found.name, found.status, found.reason]), file=out, flush=True)
+            if found.status == "failed" and _is_lost(target):
+                sys.exit(_ANEW)
+
+
+def _is_lost(target: str) -> bool:
+    """Whether nothing works any more on the target's device in this process, after a case that did harm."""
+    shared = getattr(table.find(knobs.arch_by_name(target)), "shared_device", None)
+    return shared is not None and shared().driver.is_lost
 
 
 def _outcome(case: Case, target: str) -> Outcome:
