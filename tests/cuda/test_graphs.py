@@ -13,6 +13,7 @@ import quadrants as qd
 from quadrants.evidence.ptx.bindings import Result
 from quadrants.evidence.ptx.driver import PlayedDriver, played
 from quadrants.runtime import launch
+from quadrants.targets.llvm.device_graphs import GraphLaunches
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not launch.is_native(), reason="no launcher of machine code here")]
 
@@ -240,3 +241,51 @@ def test_blocks_of_stream_parallel_are_branches_of_one_call(driver: PlayedDriver
         assert calls(driver, lambda: both(a, b, qd_stream=stream))[-1] == "cuGraphLaunch"
     assert a.to_numpy().tolist() == [0, 3, 6, 9, 12]
     assert b.to_numpy().tolist() == [31] * 6 + [24]
+
+
+def test_numbers_that_change_are_told_by_machine_code(driver: PlayedDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And so are other sizes of launches; where arrays lie decides on the graph's order, which Python puts in order."""
+
+    @qd.kernel(graph=True)
+    def some(x, y, count: int, a: int):
+        for i in range(count):
+            x[i] += a
+        for i in range(y.shape[0]):
+            y[i] += x[i] * a
+
+    noted: list[int] = []
+    note = GraphLaunches.note
+    monkeypatch.setattr(GraphLaunches, "note", lambda *told: (noted.append(told[1]), note(*told))[1])
+    x, y, a, b = numbers(900), numbers(7), np.zeros(900, np.int32), np.zeros(7, np.int32)
+    for count, value in ((3, 1), (3, 1), (5, 2), (900, 7), (2, 0), (2, 1)):
+        told = calls(driver, lambda count=count, value=value: some(x, y, count, value))
+        a[:count] += value
+        b += a[:7] * value
+    assert told == ["cuGraphExecKernelNodeSetParams", "cuGraphExecKernelNodeSetParams", "cuGraphLaunch"]
+    assert x.to_numpy().tolist() == a.tolist() and y.to_numpy().tolist() == b.tolist()
+    assert noted == [0, 1], "the first launch made the graph"
+    z, c = numbers(7), np.zeros(7, np.int32)
+    some(x, z, 4, 3)  # Python has taken over what machine code has told
+    some(x, y, 900, 2)
+    a[:4] += 3
+    c += a[:7] * 3
+    a += 2
+    b += a[:7] * 2
+    assert noted[2:] and x.to_numpy().tolist() == a.tolist()
+    assert y.to_numpy().tolist() == b.tolist() and z.to_numpy().tolist() == c.tolist()
+
+
+def test_a_number_that_the_driver_does_not_take_is_told_again(
+    driver: PlayedDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step = qd.kernel(three_steps, graph=True)
+    x, y, a, b = numbers(5), numbers(9), np.zeros(5, np.int32), np.zeros(9, np.int32)
+    step(x, y, 1)
+    expected(a, b, 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(driver.bindings, "cuGraphExecKernelNodeSetParams", lambda *_: (Result.CUDA_ERROR_INVALID_VALUE,))
+        with pytest.raises(RuntimeError, match="INVALID_VALUE"):
+            step(x, y, 2)
+    step(x, y, 2)
+    expected(a, b, 2)
+    assert x.to_numpy().tolist() == a.tolist() and y.to_numpy().tolist() == b.tolist()

@@ -39,6 +39,7 @@ class Player:
 
     def __init__(self) -> None:
         self.calls = Bindings(80)
+        assert self.calls.cuInit(0) == (OK,)
         self.context = self.got(self.calls.cuDevicePrimaryCtxRetain(0))
         self.calls.cuCtxSetCurrent(self.context)
         self.kernels = {

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from quadrants.evidence.ptx.graphs import CUgraphConditionalNodeType, CUgraphNodeType, GraphFunctions
+from quadrants.evidence.ptx.graphs import CUgraphConditionalNodeType, CUgraphNodeType, GraphFunctions, NodeInMemory
 from quadrants.evidence.ptx.machine import Loaded, Machine, Trap
 from quadrants.evidence.ptx.memory import MemoryFault, Piece
 from quadrants.evidence.ptx.queues import DEFAULT, LEGACY, OWN, Event, Queues
@@ -33,6 +33,7 @@ _PROTOTYPES: dict[str, tuple[Any, ...]] = {
     "cuCtxSetCurrent": (_POINTER,),
     "cuLaunchKernel": (_POINTER, *[_NUMBER] * 7, _POINTER, _POINTER, _POINTER),
     "cuGraphLaunch": (_POINTER, _POINTER),
+    "cuGraphExecKernelNodeSetParams_v2": (_POINTER, _POINTER, _POINTER),
     "cuEventRecord": (_POINTER, _POINTER),
     "cuStreamWaitEvent": (_POINTER, _POINTER, _NUMBER),
 }
@@ -140,8 +141,11 @@ class Bindings(GraphFunctions):
         """A function as machine code calls it."""
 
         def played(*arguments: int | None) -> int:
-            function: Callable[..., tuple[Result, ...]] = getattr(self, name)
-            return int(function(*[argument or 0 for argument in arguments])[0])
+            function: Callable[..., tuple[Result, ...]] = getattr(self, name.removesuffix("_v2"))
+            told: list[Any] = [argument or 0 for argument in arguments]
+            if name == "cuGraphExecKernelNodeSetParams_v2":
+                told[2] = NodeInMemory.from_address(told[2])
+            return int(function(*told)[0])
 
         made = ctypes.CFUNCTYPE(ctypes.c_int32, *types)(played)
         self._kept.append(made)

@@ -3,6 +3,7 @@ is told of a node. What dependences leave open is done in the order that is leas
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Sequence
 from enum import IntEnum
 
@@ -10,7 +11,14 @@ from quadrants.evidence.ptx.machine import Machine, Trap
 from quadrants.evidence.ptx.queues import Queues
 from quadrants.evidence.ptx.results import Result
 
-__all__ = ["AnyParameters", "CUgraphConditionalNodeType", "CUgraphNodeType", "GraphFunctions", "NodeParameters"]
+__all__ = [
+    "AnyParameters",
+    "CUgraphConditionalNodeType",
+    "CUgraphNodeType",
+    "GraphFunctions",
+    "NodeInMemory",
+    "NodeParameters",
+]
 
 Work = Callable[[], None]
 _OK, _INVALID = Result.CUDA_SUCCESS, Result.CUDA_ERROR_INVALID_VALUE
@@ -49,6 +57,20 @@ class NodeParameters:
     sharedMemBytes: int
     kernelParams: int
     extra = kern = ctx = 0
+
+
+class NodeInMemory(ctypes.Structure):
+    """The same as machine code has it (CUDA_KERNEL_NODE_PARAMS of NVIDIA's header)."""
+
+    _fields_ = [
+        ("func", ctypes.c_uint64),
+        *[
+            (name, ctypes.c_uint32)
+            for name in ("gridDimX", "gridDimY", "gridDimZ", "blockDimX", "blockDimY", "blockDimZ")
+        ],
+        ("sharedMemBytes", ctypes.c_uint32),
+        *[(name, ctypes.c_uint64) for name in ("kernelParams", "extra", "kern", "ctx")],
+    ]
 
 
 class _ConditionalParameters:
@@ -146,7 +168,7 @@ class GraphFunctions:
         """Whether nothing runs any more."""
         raise AssertionError("the driver says what has happened")
 
-    def _work(self, told: NodeParameters) -> tuple[Result, Work]:
+    def _work(self, told: NodeParameters | NodeInMemory) -> tuple[Result, Work]:
         sizes = (told.gridDimY, told.gridDimZ, told.blockDimY, told.blockDimZ, told.sharedMemBytes)
         code, work = self.work_of(told.func, told.gridDimX, told.blockDimX, told.kernelParams)
         is_plain = sizes == (1, 1, 1, 1, 0) and not (told.extra or told.kern or told.ctx)
@@ -219,7 +241,9 @@ class GraphFunctions:
         self.ready[handle := self._handle()] = _Ready(graph, made)
         return _OK, handle
 
-    def cuGraphExecKernelNodeSetParams(self, graph: int, node: int, parameters: NodeParameters) -> tuple[Result]:
+    def cuGraphExecKernelNodeSetParams(
+        self, graph: int, node: int, parameters: NodeParameters | NodeInMemory
+    ) -> tuple[Result]:
         """The node of the graph that can be launched changes, that of the other one does not."""
         ready = self.ready.get(graph)
         source = None if ready is None else self.graphs.get(ready.source)

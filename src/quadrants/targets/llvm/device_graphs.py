@@ -8,7 +8,8 @@ Loops that the device repeats (host_loops.py) stand among the launches as their 
 addresses of `qd_graph_loop` and `qd_graph_loop_end`; the first one's frame is { i64 address of the flag; i64 bytes of it }.
 
 `qd_graph` { i64 launches so far in this run; i64 nodes; i64 whether a launch differs; ptr graph; ptr nodes; i64 whether a run
-is under way }, a node is { ptr kernel; i32 blocks; i32 threads; i64 bytes; ptr frame }.
+is under way }, a node is { ptr kernel; i32 blocks; i32 threads; i64 bytes; ptr frame; ptr the driver's node, null for a mark;
+ptr the bits of the frame that say where arrays are }. Where all else of a launch differs at most, machine code tells the driver.
 `i32 qd_graph_wait(ptr qd_graph)`
     Waits until no other thread's run is under way; then this one's is.
 `i32 qd_graph_note(ptr qd_graph, i64 number, ptr kernel, i32 blocks, i32 threads, ptr frame, i64 bytes)`
@@ -26,7 +27,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from quadrants.records import MutableRecord
-from quadrants.targets.llvm.graph_order import LOOP_BEGINS, LOOP_ENDS, Access, Reach, reach_of, waits
+from quadrants.targets.llvm.graph_order import LOOP_BEGINS, LOOP_ENDS, Access, Reach, mask_of, reach_of, waits
 
 __all__ = [
     "GRAPH",
@@ -54,14 +55,15 @@ def graph_symbols(graph: GraphLaunches) -> dict[str, int]:
 
 
 class Node(MutableRecord):
-    """A launch: the driver's kernel, blocks, threads of each, the frame; or a mark. `handle`: the driver's node, or what it has
-    of a loop; `reach`: the memory that it reaches, None where it has its place in a row; `before`: the numbers of the nodes that
+    """A launch: the driver's kernel, blocks, threads of each, the frame; or a mark. `mask`: the bits of the frame that say where
+    arrays are; `handle`: the driver's node, or what it has of a loop; `reach`: the memory that it reaches, None where it has its place in a row; `before`: the numbers of the nodes that
     it waits for (graph_order.py)."""
 
     kernel: int
     blocks: int
     threads: int
     frame: Any
+    mask: Any = None
     handle: Any = None
     reach: Reach | None = None
     before: tuple[int, ...] = ()
@@ -94,6 +96,8 @@ class _Record(ctypes.Structure):
         ("threads", ctypes.c_int32),
         ("bytes", ctypes.c_int64),
         ("frame", ctypes.c_void_p),
+        ("handle", ctypes.c_void_p),
+        ("mask", ctypes.c_void_p),
     ]
 
 
@@ -142,6 +146,7 @@ class GraphLaunches:
 
     def note(self, number: int, kernel: int, blocks: int, threads: int, frame: bytes) -> None:
         """A launch that differs from the node of that number, or for which there is none."""
+        self._take_over()
         self._state.differs = 1
         content = ctypes.create_string_buffer(frame, len(frame))
         accesses = self.accesses.get(kernel)
@@ -152,11 +157,13 @@ class GraphLaunches:
             self._changed.add(number)
         else:
             self._drop()
-            self._nodes[number:] = [Node(kernel, blocks, threads, content, reach=reach)]
+            mask = mask_of(accesses or (), len(frame))
+            self._nodes[number:] = [Node(kernel, blocks, threads, content, mask, reach=reach)]
         self._list()
 
     def finish(self) -> None:
         """The run has launched all that it launches."""
+        self._take_over()
         count = self._state.cursor
         if count != len(self._nodes):
             self._drop()
@@ -184,14 +191,15 @@ class GraphLaunches:
         for node, before in zip(self._nodes, order):
             node.before = before
 
+    def _take_over(self) -> None:
+        """What machine code has told the driver; frames it writes in place."""
+        for node, record in zip(self._nodes, self._records or ()):
+            node.blocks, node.threads = record.blocks, record.threads
+
     def _list(self) -> None:
         """Machine code compares launches with these; until `finish` is through, the run differs whatever they are."""
-        records = [
-            _Record(node.kernel, node.blocks, node.threads, len(node.frame), ctypes.addressof(node.frame))
-            for node in self._nodes
-        ]
-        self._records = (_Record * max(len(records), 1))(*records)
-        self._state.nodes, self._state.count = ctypes.addressof(self._records), len(records)
+        self._records = (_Record * max(len(self._nodes), 1))(*map(_record, self._nodes))
+        self._state.nodes, self._state.count = ctypes.addressof(self._records), len(self._nodes)
 
     def _drop(self) -> None:
         if self._graph is not None:
@@ -203,10 +211,17 @@ class GraphLaunches:
             self._drop()
 
 
+def _record(node: Node) -> _Record:
+    handle = 0 if node.kernel in _STEPS or node.handle is None else int(node.handle)
+    frame, mask = ctypes.addressof(node.frame), ctypes.addressof(node.mask)
+    return _Record(node.kernel, node.blocks, node.threads, len(node.frame), frame, handle, mask)
+
+
 def graph_text(launch: str) -> str:
     """`i32 qd_graph_begin()`, which begins a run, `qd_launch`, `i32 qd_graph_end()`, which launches what the run has launched, and
     `void qd_graph_leave()`, which ends it; `launch`: LLVM text that defines
-    `i32 qd_graph_launch(ptr graph)` of the driver."""
+    `i32 qd_graph_launch(ptr graph)` of the driver, and `i32 qd_graph_set(ptr graph, ptr node, ptr kernel, i32 blocks, i32 threads,
+    ptr frame)`, which tells it of a launch that differs."""
     return f"{launch}{_TEXT}"
 
 
@@ -228,29 +243,71 @@ entry:
 compare:
   %at.nodes = getelementptr inbounds i8, ptr @qd_graph, i64 32
   %nodes = load ptr, ptr %at.nodes, align 8
-  %offset = mul i64 %k, 32
+  %offset = mul i64 %k, 48
   %node = getelementptr inbounds i8, ptr %nodes, i64 %offset
   %node.kernel = load ptr, ptr %node, align 8
   %same.kernel = icmp eq ptr %node.kernel, %kernel
+  %at.bytes = getelementptr inbounds i8, ptr %node, i64 16
+  %node.bytes = load i64, ptr %at.bytes, align 8
+  %same.bytes = icmp eq i64 %node.bytes, %bytes
+  %alike = and i1 %same.kernel, %same.bytes
+  br i1 %alike, label %content, label %other
+content:
   %at.blocks = getelementptr inbounds i8, ptr %node, i64 8
   %node.blocks = load i32, ptr %at.blocks, align 8
   %same.blocks = icmp eq i32 %node.blocks, %blocks
   %at.threads = getelementptr inbounds i8, ptr %node, i64 12
   %node.threads = load i32, ptr %at.threads, align 4
   %same.threads = icmp eq i32 %node.threads, %threads
-  %at.bytes = getelementptr inbounds i8, ptr %node, i64 16
-  %node.bytes = load i64, ptr %at.bytes, align 8
-  %same.bytes = icmp eq i64 %node.bytes, %bytes
-  %both = and i1 %same.kernel, %same.blocks
-  %three = and i1 %both, %same.threads
-  %all = and i1 %three, %same.bytes
-  br i1 %all, label %content, label %other
-content:
   %at.frame = getelementptr inbounds i8, ptr %node, i64 24
   %node.frame = load ptr, ptr %at.frame, align 8
   %order = call i32 @memcmp(ptr %node.frame, ptr %frame, i64 %bytes)
-  %equal = icmp eq i32 %order, 0
-  br i1 %equal, label %done, label %other
+  %same.frame = icmp eq i32 %order, 0
+  %same.shape = and i1 %same.blocks, %same.threads
+  %same = and i1 %same.shape, %same.frame
+  br i1 %same, label %done, label %changed
+changed:
+  %at.differs = getelementptr inbounds i8, ptr @qd_graph, i64 16
+  %differs = load i64, ptr %at.differs, align 8
+  %at.graph = getelementptr inbounds i8, ptr @qd_graph, i64 24
+  %graph = load ptr, ptr %at.graph, align 8
+  %at.handle = getelementptr inbounds i8, ptr %node, i64 32
+  %handle = load ptr, ptr %at.handle, align 8
+  %at.mask = getelementptr inbounds i8, ptr %node, i64 40
+  %mask = load ptr, ptr %at.mask, align 8
+  %whole = icmp eq i64 %differs, 0
+  %made = icmp ne ptr %graph, null
+  %known.node = icmp ne ptr %handle, null
+  %there = and i1 %made, %known.node
+  %may.tell = and i1 %whole, %there
+  br i1 %may.tell, label %words, label %other
+words:
+  %at = phi i64 [ 0, %changed ], [ %at.next, %word ]
+  %more = icmp ult i64 %at, %bytes
+  br i1 %more, label %word, label %tell
+word:
+  %old.at = getelementptr inbounds i8, ptr %node.frame, i64 %at
+  %old = load i64, ptr %old.at, align 8
+  %new.at = getelementptr inbounds i8, ptr %frame, i64 %at
+  %new = load i64, ptr %new.at, align 8
+  %mask.at = getelementptr inbounds i8, ptr %mask, i64 %at
+  %bits = load i64, ptr %mask.at, align 8
+  %apart = xor i64 %old, %new
+  %moved = and i64 %apart, %bits
+  %at.next = add i64 %at, 8
+  %stays = icmp eq i64 %moved, 0
+  br i1 %stays, label %words, label %other
+tell:
+  %told = call i32 @qd_graph_set(ptr %graph, ptr %handle, ptr %kernel, i32 %blocks, i32 %threads, ptr %frame)
+  %taken = icmp eq i32 %told, 0
+  br i1 %taken, label %keep, label %refused
+keep:
+  store i32 %blocks, ptr %at.blocks, align 8
+  store i32 %threads, ptr %at.threads, align 4
+  call void @llvm.memcpy.p0.p0.i64(ptr %node.frame, ptr %frame, i64 %bytes, i1 false)
+  ret i32 0
+refused:
+  ret i32 %told
 other:
   %code = call i32 @qd_graph_note(ptr @qd_graph, i64 %k, ptr %kernel, i32 %blocks, i32 %threads, ptr %frame, i64 %bytes)
   ret i32 %code

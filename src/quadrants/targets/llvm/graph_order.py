@@ -6,15 +6,17 @@ of a loop wait for what stands in front of it, and what follows waits for the lo
 
 from __future__ import annotations
 
+import ctypes
 import struct
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from quadrants.ir.nodes import Value, walk
 from quadrants.ir.types import ArrayType
 from quadrants.targets.device.tasks import Task
 from quadrants.targets.frame import Frame
 
-__all__ = ["LOOP_BEGINS", "LOOP_ENDS", "Access", "Reach", "accesses_of", "reach_of", "waits"]
+__all__ = ["LOOP_BEGINS", "LOOP_ENDS", "Access", "Reach", "accesses_of", "mask_of", "reach_of", "waits"]
 
 Access = tuple[int, int, int, bool]
 """An array of a task: where in the frame its descriptor is, its rank, the bytes of an element, whether it may be written."""
@@ -51,6 +53,14 @@ def reach_of(accesses: Sequence[Access], frame: bytes) -> Reach:
             first, last = first + min(span, 0), last + max(span, 0)
         found.append((first, last + size, is_written))
     return tuple(found)
+
+
+def mask_of(accesses: Sequence[Access], size: int) -> Any:
+    """A frame whose bits are set where it says where arrays are: a launch in which others differ reaches the same memory."""
+    mask = ctypes.create_string_buffer(max(size, 1))
+    for offset, rank, _, _ in accesses:
+        ctypes.memset(ctypes.addressof(mask) + offset, 255, 8 * (1 + 2 * rank))
+    return mask
 
 
 def waits(steps: Sequence[Reach | str | None]) -> list[tuple[int, ...]]:

@@ -108,6 +108,7 @@ entry:
 )
 _LAUNCH_GRAPH = (
     """
+%node_parameters = type { ptr, i32, i32, i32, i32, i32, i32, i32, ptr, ptr, ptr, ptr }
 @qd_driver_context = external global ptr
 declare i32 @cuCtxSetCurrent(ptr)
 declare i32 @cuGraphLaunch(ptr, ptr)
@@ -116,9 +117,33 @@ define internal i32 @qd_graph_launch(ptr %graph) nounwind {
 entry:
 """
     + _IN_CONTEXT.replace("CALL", "@cuGraphLaunch(ptr %graph, ptr %stream)")
+    + """}
+declare i32 @cuGraphExecKernelNodeSetParams_v2(ptr, ptr, ptr)
+define internal i32 @qd_graph_set(ptr %graph, ptr %node, ptr %kernel, i32 %blocks, i32 %threads, ptr %frame) nounwind {
+entry:
+  %pointers = alloca ptr, align 8
+  store ptr %frame, ptr %pointers, align 8
+  %parameters = alloca %node_parameters, align 8
+  store %node_parameters { ptr null, i32 0, i32 1, i32 1, i32 0, i32 1, i32 1, i32 0, ptr null, ptr null, ptr null, ptr null }, ptr %parameters, align 8
+  store ptr %kernel, ptr %parameters, align 8
+  %at.blocks = getelementptr inbounds %node_parameters, ptr %parameters, i32 0, i32 1
+  store i32 %blocks, ptr %at.blocks, align 4
+  %at.threads = getelementptr inbounds %node_parameters, ptr %parameters, i32 0, i32 4
+  store i32 %threads, ptr %at.threads, align 4
+  %at.pointers = getelementptr inbounds %node_parameters, ptr %parameters, i32 0, i32 8
+  store ptr %pointers, ptr %at.pointers, align 8
+"""
+    + _IN_CONTEXT.replace("CALL", "@cuGraphExecKernelNodeSetParams_v2(ptr %graph, ptr %node, ptr %parameters)")
     + "}\n"
 )
-_CALLED = ("cuCtxSetCurrent", "cuLaunchKernel", "cuGraphLaunch", "cuEventRecord", "cuStreamWaitEvent")
+_CALLED = (
+    "cuCtxSetCurrent",
+    "cuLaunchKernel",
+    "cuGraphLaunch",
+    "cuGraphExecKernelNodeSetParams_v2",
+    "cuEventRecord",
+    "cuStreamWaitEvent",
+)
 
 
 def _addresses(bindings: Any) -> dict[str, int]:
