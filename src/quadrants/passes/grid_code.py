@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from quadrants.ir.builder import Builder
-from quadrants.ir.nodes import Block, Value
+from quadrants.ir.nodes import Block, Op, Value
 from quadrants.ir.types import ScalarType, i64, matrix_type, scalar_of
+from quadrants.passes.nest import highs, lows
 
 __all__ = [
     "GridLoop",
@@ -15,7 +16,10 @@ __all__ = [
     "combine_in_block",
     "combined_in_teams",
     "either",
+    "extents_of",
     "flat_counters",
+    "product_of",
+    "replace_where",
     "rounded_up",
     "when",
 ]
@@ -89,6 +93,32 @@ class Odometer:
                 carry = builder.cast(over, i64)
             found.append(total)
         return found[::-1]
+
+
+def extents_of(builder: Builder, loop: Op) -> list[Value]:
+    """How many iterations a loop has along each counter, none where it ends before it begins."""
+    zero = builder.index(0)
+    return [builder.max(builder.sub(high, low, exact=True), zero) for low, high in zip(lows(loop), highs(loop))]
+
+
+def product_of(builder: Builder, values: Sequence[Value]) -> Value:
+    """The product of counts, which does not wrap."""
+    total = values[0]
+    for value in values[1:]:
+        total = builder.mul(total, value, exact=True)
+    return total
+
+
+def replace_where(block: Block, loop: Op, front: Builder, condition: Value, fill: Callable[[Builder], None]) -> None:
+    """A loop becomes a branch: what `fill` writes where the condition holds, the loop as it is elsewhere. `front`: wrote what is
+    computed before."""
+    instead, plain = Builder(Block(), loop.location), Block()
+    fill(instead)
+    instead.op("yield")
+    plain.ops = [loop, Op("yield", location=loop.location)]
+    front.op("if", condition, regions=(instead.block, plain), types=())
+    at = block.ops.index(loop)
+    block.ops[at : at + 1] = front.block.ops
 
 
 def flat_counters(builder: Builder, place: Value, starts: Sequence[Value], extents: Sequence[Value]) -> list[Value]:

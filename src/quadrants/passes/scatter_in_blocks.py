@@ -13,8 +13,7 @@ from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Block, Module, Op, Value, walk
 from quadrants.ir.types import ArrayType, i64, scalar_of
 from quadrants.passes.context import PassContext
-from quadrants.passes.grid_code import GridLoop, flat_counters, when
-from quadrants.passes.nest import highs, lows
+from quadrants.passes.grid_code import GridLoop, extents_of, flat_counters, product_of, replace_where, when
 from quadrants.passes.spread import Spread
 
 __all__ = ["run"]
@@ -57,12 +56,9 @@ def _targets(loop: Op) -> list[Value]:
 
 def _replace(block: Block, loop: Op) -> None:
     """The loop becomes a branch: copies for small arrays, the loop itself for others."""
-    front, copies, plain = Block(), Block(), Block()
-    builder = Builder(front, loop.location)
+    builder = Builder(Block(), loop.location)
     arrays = [_Copy(builder, array, _BYTES // len(_targets(loop))) for array in _targets(loop)]
-    total, all_of_them = builder.index(1), builder.index(0)
-    for low, high in zip(lows(loop), highs(loop)):
-        total = builder.mul(total, builder.max(builder.sub(high, low, exact=True), builder.index(0)), exact=True)
+    total, all_of_them = product_of(builder, extents_of(builder, loop)), builder.index(0)
     small = None
     for copy in arrays:
         fits = builder.le(copy.count, builder.index(copy.room))
@@ -70,13 +66,7 @@ def _replace(block: Block, loop: Op) -> None:
         all_of_them = builder.add(all_of_them, copy.count)
     assert small is not None
     many = builder.ge(total, builder.mul(all_of_them, builder.index(_TIMES)))
-    inside = Builder(copies, loop.location)
-    _write(inside, loop, arrays)
-    inside.op("yield")
-    plain.ops = [loop, Op("yield", location=loop.location)]
-    builder.op("if", builder.bit_and(small, many), regions=(copies, plain), types=())
-    at = block.ops.index(loop)
-    block.ops[at : at + 1] = front.ops
+    replace_where(block, loop, builder, builder.bit_and(small, many), lambda copies: _write(copies, loop, arrays))
 
 
 class _Copy:

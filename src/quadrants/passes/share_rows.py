@@ -17,12 +17,21 @@ from quadrants.passes.affine import Form, Forms
 from quadrants.passes.clone import clone_ops
 from quadrants.passes.context import PassContext
 from quadrants.passes.dependence import FINE
-from quadrants.passes.grid_code import GridLoop, combined_in_teams, flat_counters, rounded_up, when
+from quadrants.passes.grid_code import (
+    GridLoop,
+    combined_in_teams,
+    extents_of,
+    flat_counters,
+    product_of,
+    replace_where,
+    rounded_up,
+    when,
+)
 from quadrants.passes.independence import Independence
-from quadrants.passes.nest import Nest, counters, highs, lows
+from quadrants.passes.nest import Nest, counters, lows
 from quadrants.passes.privatise import identity
 from quadrants.passes.reductions import recognise
-from quadrants.passes.structure import host_knows, loop_jumps
+from quadrants.passes.structure import host_knows, loop_jumps, with_inner
 from quadrants.passes.summaries import Summaries
 from quadrants.records import Record
 
@@ -76,7 +85,7 @@ def _block(block: Block, module: Module, context: PassContext) -> None:
 def _has_loop(loop: Op) -> bool:
     ops = loop.regions[0].ops
     return not any("threads" in op.attributes for op in ops) and any(
-        inner.kind == "for" for op in ops for inner in _within(op)
+        inner.kind == "for" for op in ops for inner in with_inner(op)
     )
 
 
@@ -168,12 +177,12 @@ class _Finder:
             ):
                 return False
         behind = self.body[last + 1 :]
-        if any(inner.kind in _NOT_BY_ONE for op in behind for inner in _within(op)):
+        if any(inner.kind in _NOT_BY_ONE for op in behind for inner in with_inner(op)):
             return False
         places: dict[Value, set[int]] = {}
         written: set[Value] = set()
         for position, op in enumerate(self.body):
-            for inner in _within(op):
+            for inner in with_inner(op):
                 array = _array(inner)
                 if array is not None:
                     places.setdefault(array, set()).add(min(position, last + 1))
@@ -215,7 +224,7 @@ class _Finder:
 
 def _position(body: list[Op], loop: Op) -> int:
     """Where in a body a loop stands, or the branch that it is in."""
-    return next(position for position, op in enumerate(body) if loop in _within(op))
+    return next(position for position, op in enumerate(body) if loop in with_inner(op))
 
 
 def _is_pure(op: Op) -> bool:
@@ -223,11 +232,7 @@ def _is_pure(op: Op) -> bool:
 
 
 def _only_reads(op: Op) -> bool:
-    return all(_is_pure(inner) or inner.kind in _READS for inner in _within(op))
-
-
-def _within(op: Op) -> list[Op]:
-    return [op, *(inner for region in op.regions for inner in walk(region))]
+    return all(_is_pure(inner) or inner.kind in _READS for inner in with_inner(op))
 
 
 def _array(op: Op) -> Value | None:
@@ -239,13 +244,9 @@ def _array(op: Op) -> Value | None:
 
 def _replace(block: Block, loop: Op, rows: list[_Row], strided: bool) -> None:
     """The loop becomes a branch: teams for long rows, the loop itself for others."""
-    front, teams, plain = Block(), Block(), Block()
-    builder = Builder(front, loop.location)
-    zero = builder.index(0)
-    extents = [builder.max(builder.sub(high, low, exact=True), zero) for low, high in zip(lows(loop), highs(loop))]
-    total = extents[0]
-    for extent in extents[1:]:
-        total = builder.mul(total, extent, exact=True)
+    builder = Builder(Block(), loop.location)
+    extents = extents_of(builder, loop)
+    total = product_of(builder, extents)
     long = None
     for row in rows:
         if row.is_known:
@@ -260,13 +261,7 @@ def _replace(block: Block, loop: Op, rows: list[_Row], strided: bool) -> None:
     assert long is not None
     if not strided:
         long = builder.bit_and(long, builder.lt(total, builder.index(_FEW)))
-    inside = Builder(teams, loop.location)
-    _Sharing(loop, rows, total, extents).write(inside)
-    inside.op("yield")
-    plain.ops = [loop, Op("yield", location=loop.location)]
-    builder.op("if", long, regions=(teams, plain), types=())
-    at = block.ops.index(loop)
-    block.ops[at : at + 1] = front.ops
+    replace_where(block, loop, builder, long, _Sharing(loop, rows, total, extents).write)
 
 
 def _computed_in_front(builder: Builder, bounds: tuple[Value, ...], loop: Op) -> list[Value]:
@@ -330,7 +325,7 @@ class _Sharing:
         for op in ops:
             if op in self.rows:
                 self._row(builder, self.rows[op], values)
-            elif op.kind == "if" and not self.rows.keys().isdisjoint(_within(op)):
+            elif op.kind == "if" and not self.rows.keys().isdisjoint(with_inner(op)):
                 self._branch(builder, op, values)
             else:
                 builder.block.ops += clone_ops([op], values)

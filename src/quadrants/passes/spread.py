@@ -9,8 +9,8 @@ from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Block, Op, Value
 from quadrants.ir.types import i64
 from quadrants.passes.clone import clone_ops
-from quadrants.passes.grid_code import GridLoop, Odometer, rounded_up
-from quadrants.passes.nest import carried_arguments, counters, highs, lows
+from quadrants.passes.grid_code import GridLoop, Odometer, extents_of, product_of, rounded_up
+from quadrants.passes.nest import carried_arguments, counters, lows
 from quadrants.passes.structure import loop_jumps
 
 __all__ = ["Spread"]
@@ -23,13 +23,9 @@ class Spread:
     def __init__(self, builder: Builder, loop: Op, threads: int, least: int, most: int) -> None:
         self.loop = loop
         self.threads = threads
-        zero, one = builder.index(0), builder.index(1)
-        self.extents = [
-            builder.max(builder.sub(high, low, exact=True), zero) for low, high in zip(lows(loop), highs(loop))
-        ]
-        self.total = self.extents[0]
-        for extent in self.extents[1:]:
-            self.total = builder.mul(self.total, extent, exact=True)
+        one = builder.index(1)
+        self.extents = extents_of(builder, loop)
+        self.total = product_of(builder, self.extents)
         wanted = rounded_up(builder, self.total, threads * least)
         self.blocks = builder.min(builder.max(wanted, one), builder.index(most))
         self.step = builder.mul(self.blocks, builder.index(threads), exact=True)

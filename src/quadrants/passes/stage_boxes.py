@@ -17,7 +17,7 @@ from quadrants.ir.types import ArrayType, scalar_of
 from quadrants.passes.affine import Forms
 from quadrants.passes.clone import clone_ops
 from quadrants.passes.context import PassContext
-from quadrants.passes.grid_code import GridLoop, rounded_up, when
+from quadrants.passes.grid_code import GridLoop, extents_of, product_of, replace_where, rounded_up, when
 from quadrants.passes.nest import Nest, counters, highs, lows
 from quadrants.passes.structure import loop_jumps
 from quadrants.records import Record
@@ -176,21 +176,14 @@ def _box(pattern: _Pattern, loads: dict[Op, tuple[int, ...]], shape: tuple[int, 
 
 def _replace(block: Block, loop: Op, boxes: list[_Box], shape: tuple[int, ...]) -> None:
     """The loop becomes a branch: boxes where the arrays have elements, the loop itself elsewhere."""
-    front, staged, plain = Block(), Block(), Block()
-    builder = Builder(front, loop.location)
+    builder = Builder(Block(), loop.location)
     there = None
     for box in boxes:
         for axis in box.pattern.dynamic_axes:
             some = builder.gt(builder.emit("dim", box.pattern.array, axis=axis), builder.index(0))
             there = some if there is None else builder.bit_and(there, some)
     assert there is not None
-    inside = Builder(staged, loop.location)
-    _Staging(loop, boxes, shape).write(inside)
-    inside.op("yield")
-    plain.ops = [loop, Op("yield", location=loop.location)]
-    builder.op("if", there, regions=(staged, plain), types=())
-    at = block.ops.index(loop)
-    block.ops[at : at + 1] = front.ops
+    replace_where(block, loop, builder, there, _Staging(loop, boxes, shape).write)
 
 
 class _Staging:
@@ -204,15 +197,8 @@ class _Staging:
 
     def write(self, builder: Builder) -> None:
         loop, shape = self.loop, self.shape
-        zero = builder.index(0)
-        counts = [
-            rounded_up(builder, builder.max(builder.sub(high, low, exact=True), zero), width)
-            for low, high, width in zip(lows(loop), highs(loop), shape)
-        ]
-        total = counts[0]
-        for count in counts[1:]:
-            total = builder.mul(total, count, exact=True)
-        grid = GridLoop(builder, total, self.threads)
+        counts = [rounded_up(builder, extent, width) for extent, width in zip(extents_of(builder, loop), shape)]
+        grid = GridLoop(builder, product_of(builder, counts), self.threads)
         corner = self._corner(grid.block, grid.number, counts)
         inside = grid.inside
         memories = [grid.shared(scalar_of(box.pattern.array.type), box.volume) for box in self.boxes]
