@@ -19,7 +19,7 @@ from quadrants.passes.stage_code import StageShape
 from quadrants.passes.tensor_code import TensorShape
 from quadrants.records import replace
 
-from .contraction_nests import CARRIED, UPDATED, module_of
+from .contraction_nests import CARRIED, KERNEL, UPDATED, module_of
 from .test_stage_tiles import BATCH, TENSORS, TRANSPOSED, narrow_module
 
 pytestmark = [pytest.mark.slow]  # each runs its kernels
@@ -133,6 +133,26 @@ def test_tensor_cores_give_what_the_nest_gives(
         factors.append(wide[:, : bits.shape[1]])
     interpret(module, [*factors, c])
     assert (c == expected).all()  # whole numbers: nothing is rounded
+
+
+ROW = "%x = load %a[%i, %k]", "%r = load %order[%i] : i64\n    %x = load %a[%r, %k]"
+DEPTH = "%y = load %b[%k, %j]", "%r = load %order[%k] : i64\n    %y = load %b[%r, %j]"
+
+
+@pytest.mark.parametrize(("gathered", "length"), [(ROW, 9), (DEPTH, 4)])
+def test_indices_in_memory_are_read_where_the_nest_reads_them(gathered: tuple[str, str], length: int) -> None:
+    """A tile's rows and depths reach beyond those that there are."""
+    text = KERNEL.replace("%c:", "%order: array<i64, 1, C>, %c:").replace("BODY", CARRIED.replace(*gathered))
+    text = text.replace("constant 3", "constant 3.0").replace("TYPE", "f32").replace("STEP", "add")
+    modules = [parse_module(text) for _ in range(2)]
+    assert copied(modules[0])
+    a, b, c = matrices(CARRIED, (9, 17, 4), 1, np.float32)
+    order = np.random.default_rng(3).permutation(length)
+    found = []
+    for module in modules:
+        found.append(c.copy())
+        interpret(module, [a, b, order, found[-1]], debug=True)
+    assert (found[0] == found[1]).all()
 
 
 def test_what_is_computed_goes_by_way_of_registers() -> None:

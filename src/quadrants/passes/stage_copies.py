@@ -277,14 +277,19 @@ class CopyWriter(StageWriter):
         return sum_of(builder, times(builder, low, count), times(builder, high, length)), own
 
     def _reached(self, builder: Builder, side: Side, at: Value, own: Value, count: int) -> tuple[Value, list[Value]]:
-        """How many of `count` elements from a depth and a row (or column) of the tile on there are, and the indices of the first one."""
+        """How many of `count` elements from a depth and a row (or column) of the tile on there are, and the indices of the first
+        one. Law: what indices are computed from is read where the nest reads it, also for elements that are not there."""
         depth, source = self.contraction.depth, self.source(side)
         own = sum_of(builder, side.first, own)
         (first, part), other = ((own, side.range), (at, depth)) if source.across else ((at, depth), (own, side.range))
         zero = builder.index(0)
         left = builder.max(builder.min(builder.sub(part.high, first, exact=True), builder.index(count)), zero)
         length = builder.select(builder.lt(other[0], other[1].high), left, zero)
-        return length, self._indices(builder, source.load, side.factor, {side.range.counter: own, depth.counter: at})
+        counters = {part.counter: first, other[1].counter: other[0]}
+        if any(op.kind == "load" for op in self.contraction.slices[side.factor][:-1]):  # indices that lie in memory
+            last = builder.sub(other[1].high, builder.index(1), exact=True)
+            counters[other[1].counter] = builder.min(other[0], last)
+        return length, self._indices(builder, source.load, side.factor, counters)
 
     def _indices(self, builder: Builder, load: Op, factor: Value, counters: dict[Value, Value]) -> list[Value]:
         values = {**self.batch, **counters}

@@ -14,7 +14,8 @@ __all__ = ["Product", "Stencil"]
 
 
 class Product(DevicePart):
-    """A product of matrices, either of them transposed, in one of the forms that users write."""
+    """A product of matrices, either of them transposed, some of rows or depths that an array of numbers tells, in one of the forms
+    that users write."""
 
     def __init__(self, source: random.Random, number: int) -> None:
         super().__init__(source, number)
@@ -31,6 +32,9 @@ class Product(DevicePart):
             for letter, shape, turned in zip("ab", shapes, self.turned)
         ]
         self.b = self.a if self.twice else self.b
+        self.gathered = source.choice(("", "", "", "i", "k"))  # the counter that stands for a number in memory
+        count = {"i": self.rows, "k": self.depth}.get(self.gathered, 0)
+        self.order = self.name("p", numbers(source, "i32", [count], 1000) % max(count, 1)) if count else ""
         self.sign = source.choice(("+", "+", "-"))
         self.c = self.name("c", numbers(source, self.result, (self.rows, self.columns)))
         self.bias = self.name("w", numbers(source, self.result, [self.columns]))
@@ -40,8 +44,10 @@ class Product(DevicePart):
         self.together = source.choice((0, 2))
 
     def lines(self) -> list[str]:
-        a = f"{self.a}[k, i]" if self.turned[0] else f"{self.a}[i, k]"
-        b = f"{self.b}[j, k]" if self.turned[1] else f"{self.b}[k, j]"
+        i = f"{self.order}[i]" if self.gathered == "i" else "i"
+        k = f"{self.order}[k]" if self.gathered == "k" else "k"
+        a = f"{self.a}[k, {i}]" if self.turned[0] else f"{self.a}[{i}, k]"
+        b = f"{self.b}[j, {k}]" if self.turned[1] else f"{self.b}[{k}, j]"
         if self.dtype == "f16":
             a, b = f"qd.f32({a})", f"qd.f32({b})"
         order = ("i", "k", "j") if self.form == "ikj" else ("i", "j", "k")
@@ -73,6 +79,8 @@ class Product(DevicePart):
     def run(self, memory: Arrays, numbers: dict[str, int]) -> None:
         a, b = [memory[name].astype(held(self.result)) for name in (self.a, self.b)]
         a, b = [factor.T if turned else factor for factor, turned in zip((a, b), self.turned)]
+        a = a[memory[self.order]] if self.gathered == "i" else a
+        b = b[memory[self.order]] if self.gathered == "k" else b
         c, product = memory[self.c], np.matmul(a, b).astype(held(self.result))
         product = np.negative(product) if self.sign == "-" else product
         if self.form != "sum":
