@@ -76,6 +76,7 @@ def test_a_loop_of_any_number_of_rounds_is_one_call_that_waits_for_nothing(drive
         assert driver.bindings.rounds == before + rounds
         total += rounds
         assert x.to_numpy().tolist() == [0, total, 2 * total] and flag[None] == 0
+    assert "launched as a graph of 2, with 1 loop that the GPU repeats, some of them side by side\n" in kernel.report()
 
 
 def test_the_package_of_cuda_12_names_nodes_otherwise(driver: PlayedDriver, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,6 +101,7 @@ def looked_at(driver: PlayedDriver) -> None:
         total += rounds
         assert x.to_numpy().tolist() == [0, total, 2 * total]
     assert driver.bindings.rounds <= 3, "but for a loop that was tried"
+    assert "launched one by one: loops are not the GPU's" in kernel.report()
 
 
 def test_older_drivers_leave_it_to_the_host(driver: PlayedDriver) -> None:
@@ -237,6 +239,7 @@ def test_what_the_host_carries_along_is_the_hosts(driver: PlayedDriver) -> None:
     grow(x, flag)
     assert x.to_numpy().tolist() == [3, 2, 1, 0]
     assert "cuGraphLaunch" not in driver.bindings.calls
+    assert "carries some from round to round" in grow.report()
 
 
 def test_a_check_that_fails_ends_the_loop(driver: PlayedDriver) -> None:

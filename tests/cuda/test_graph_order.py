@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import struct
 
-from quadrants.targets.llvm.graph_order import LOOP_BEGINS, LOOP_ENDS, Reach, reach_of, waits
+from quadrants.targets.llvm.graph_order import LOOP_BEGINS, LOOP_ENDS, Reach, is_row, reach_of, waits
 
 
 def part(low: int, high: int, is_written: bool = True) -> tuple[int, int, bool]:
@@ -53,7 +53,21 @@ def test_loops_are_where_all_meet_and_have_an_order_of_their_own() -> None:
         LOOP_BEGINS,  # 10
         LOOP_ENDS,
     ]
-    assert waits(steps) == [(), (), (0, 1), (), (), (3, 4), (), (5,), (7,), (2,), (9,), ()]
+    order = waits(steps)
+    assert order == [(), (), (0, 1), (), (), (3, 4), (), (5,), (7,), (2,), (9,), ()]
+    assert not is_row(steps, order)
+    row = [
+        (part(0, 4),),
+        LOOP_BEGINS,
+        (part(0, 4),),
+        None,
+        (part(0, 4),),
+        LOOP_ENDS,
+        (part(0, 1),),
+        LOOP_BEGINS,
+        LOOP_ENDS,
+    ]
+    assert is_row(row, waits(row))
 
 
 def test_the_reach_of_arrays_with_any_strides() -> None:

@@ -63,6 +63,7 @@ def test_the_same_launches_are_one_call(driver: PlayedDriver) -> None:
     expected(a, b, 2)
     assert x.to_numpy().tolist() == a.tolist() and y.to_numpy().tolist() == b.tolist()
     assert "cuLaunchKernel" not in driver.bindings.calls
+    assert f"launched as a graph of {len(order(driver))}\n" in step.report()
 
 
 def test_other_arguments_change_nodes_alone(driver: PlayedDriver) -> None:

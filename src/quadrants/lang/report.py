@@ -16,6 +16,8 @@ def report_text(program: Program) -> str:
         lines.append(f"  {notice.pass_name}: {notice.text}" + (f" ({places})" if places else ""))
     if program.tuner is not None:
         lines += [f"  {line}" for line in program.tuner.report()]
+    if program.device is not None:
+        lines += [f"  {line}" for line in program.device.code.tasks.report(program.module)]
     if program.may_alias:
         lines.append("  arguments share memory: compiled without assuming that they do not")
     for what, (counter, before) in program.tallies.items():

@@ -79,6 +79,10 @@ class LaunchableCode(Protocol):
 
     code: Any
 
+    def report(self, module: Module | None) -> list[str]:
+        """How the launches are made, in words; `module`: the kernel, where it was compiled in this process."""
+        ...
+
     def finish(self) -> None:
         """As `Runnable` has it."""
         ...

@@ -27,7 +27,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from quadrants.records import MutableRecord
-from quadrants.targets.llvm.graph_order import LOOP_BEGINS, LOOP_ENDS, Access, Reach, mask_of, reach_of, waits
+from quadrants.targets.llvm.graph_order import LOOP_BEGINS, LOOP_ENDS, Access, Reach, is_row, mask_of, reach_of, waits
 
 __all__ = [
     "GRAPH",
@@ -181,6 +181,18 @@ class GraphLaunches:
         self._state.differs = 0
         if self._graph is not None:
             self._driver.launch_graph(self._graph)
+
+    def report(self) -> str:
+        """What the last graph was, in words; '' before the first one."""
+        launches = [node for node in self._nodes if node.kernel not in _STEPS]
+        if self._graph is None or not launches:
+            return ""
+        loops = sum(node.kernel == LOOP for node in self._nodes)
+        told = f"launched as a graph of {len(launches)}"
+        if loops:
+            told += f", with {loops} loop{'s' if loops > 1 else ''} that the GPU repeats"
+        in_row = is_row([_STEPS.get(node.kernel) for node in self._nodes], [node.before for node in self._nodes])
+        return told if in_row else told + ", some of them side by side"
 
     def _put_in_order(self) -> None:
         """Notes what each node waits for; a graph in which that is otherwise is made anew."""

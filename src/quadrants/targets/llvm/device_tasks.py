@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from quadrants.errors import QuadrantsRuntimeError
+from quadrants.ir.nodes import Module
 from quadrants.ir.types import ArrayType, ScalarType
 from quadrants.records import Record
 from quadrants.targets.artifact import Message, PrintFormat, decode_prints
@@ -21,6 +22,7 @@ from quadrants.targets.llvm.device_graphs import GraphLaunches
 from quadrants.targets.llvm.device_host import Plan
 from quadrants.targets.llvm.device_state import STATE, State
 from quadrants.targets.llvm.graph_order import Access, accesses_of
+from quadrants.targets.llvm.host_loops import is_graph
 
 if TYPE_CHECKING:
     from quadrants.targets.llvm.device_launches import LaunchDevice
@@ -66,6 +68,23 @@ class Tasks:
     def title(self) -> str:
         """The kernel, and where it stands."""
         return self.code.title
+
+    def report(self, module: Module | None) -> list[str]:
+        """How the launches are made, where that is not one after the other, or is not what was asked for; `module`: the kernel,
+        where it was compiled in this process."""
+        if self.graph is None:
+            return []
+        if told := self.graph.report():
+            return [told]
+        if module is None or not module.kernel.attributes.get("graph"):
+            return []
+        if not is_graph(module, True):
+            return ["launched one by one: the host looks at numbers in between, or carries some from round to round"]
+        return (
+            []
+            if is_graph(module, False)
+            else ["launched one by one: loops are not the GPU's (graph_loops), or its driver has none"]
+        )
 
     def get_ready(self) -> None:
         """Loads the kernels, unless that is done."""

@@ -16,7 +16,7 @@ from quadrants.ir.types import ArrayType
 from quadrants.targets.device.tasks import Task
 from quadrants.targets.frame import Frame
 
-__all__ = ["LOOP_BEGINS", "LOOP_ENDS", "Access", "Reach", "accesses_of", "mask_of", "reach_of", "waits"]
+__all__ = ["LOOP_BEGINS", "LOOP_ENDS", "Access", "Reach", "accesses_of", "is_row", "mask_of", "reach_of", "waits"]
 
 Access = tuple[int, int, int, bool]
 """An array of a task: where in the frame its descriptor is, its rank, the bytes of an element, whether it may be written."""
@@ -81,6 +81,19 @@ def waits(steps: Sequence[Reach | str | None]) -> list[tuple[int, ...]]:
             assert not isinstance(step, str)
             found.append(levels[-1].add(number, step))
     return found
+
+
+def is_row(steps: Sequence[Reach | str | None], order: Sequence[tuple[int, ...]]) -> bool:
+    """Whether each step waits for the one in front of it, in its loop."""
+    last: list[tuple[int, ...]] = [()]
+    for number, (step, before) in enumerate(zip(steps, order)):
+        if before != (last.pop() if step == LOOP_ENDS else last[-1]):
+            return False
+        if step != LOOP_ENDS:
+            last[-1] = (number,)
+        if step == LOOP_BEGINS:
+            last.append(())
+    return True
 
 
 class _Level:
