@@ -9,6 +9,7 @@ from quadrants import algorithms as algorithms
 from quadrants import lang
 from quadrants import library as library
 from quadrants.lang import *  # noqa: F403 - the public names are these
+from quadrants.lang.absent import absent
 from quadrants.lang.init import config as _config
 from quadrants.library import public as _public
 from quadrants.library.public import *  # noqa: F403 - the public names are these
@@ -34,7 +35,7 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"quadrants.lang.{name}")
     if name == "outer":
         return importlib.import_module("quadrants.lang.simt.tiles").outer
-    raise AttributeError(f"module 'quadrants' has no attribute {name!r}")
+    raise absent("quadrants", name)
 
 
 def __dir__() -> list[str]:

@@ -513,6 +513,29 @@ def copy_of_a_whole_array(x, y):
     x[:] = y  # <--
 
 
+@refused(ones(3), says=("`yield` is not supported", "into an array"))
+def generator_over_an_array(x):
+    for v in x:
+        yield v  # <--
+
+
+@refused(ones(3), says=("a range takes integers", "range(a.shape[0])"))
+def range_of_a_shape(x):
+    for i in range(x.shape):  # <--
+        x[i] = 0
+
+
+@refused(2.0, says=("the class set cannot be made", "an array of flags"))
+def set_of_numbers(x):
+    s = set()  # <--
+    s.add(x)
+
+
+@refused(None, says=("is not a number", "argument 'x' is None"))
+def argument_that_is_none(x):
+    return x + 1  # <--
+
+
 @refused(2.0, says="an object of Point cannot be unpacked", kind=QuadrantsTypeError)
 def an_object_is_no_tuple(x):
     a, b = Point(x)  # <--

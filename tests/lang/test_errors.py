@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+import quadrants as qd
 from quadrants import errors
 from quadrants.errors import SourceLocation
 
@@ -58,3 +59,20 @@ def test_run_time_errors():
         errors.QuadrantsBoundsError, AssertionError
     )
     assert issubclass(errors.QuadrantsRuntimeTypeError, TypeError)
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "instead"),
+    [
+        ("quadrants", "dataclass", "Python's dataclasses"),
+        ("quadrants.types", "struct", "Python's dataclasses"),
+        ("quadrants", "ad", "not differentiated"),
+        ("quadrants", "no_such_name", "has no attribute 'no_such_name'"),
+    ],
+)
+def test_names_that_are_not_there(module: str, name: str, instead: str) -> None:
+    owner = qd.types if module.endswith("types") else qd
+    with pytest.raises(AttributeError, match=instead) as caught:
+        getattr(owner, name)
+    assert str(caught.value).startswith(f"module '{module}' has no attribute")
+    assert not hasattr(owner, name)

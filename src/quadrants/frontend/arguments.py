@@ -222,7 +222,8 @@ def _array(
     type_: ArrayType = argument.type
     if wish.scalar is not None and type_.scalar is not wish.scalar:
         kind = TypeError if protocol.is_storage(value) else ValueError
-        raise kind(f"argument '{name}': expected an array of {wish.scalar}, got {type_.scalar}")
+        way = ": pass it converted, or annotate the parameter without a type"
+        raise kind(f"argument '{name}': expected an array of {wish.scalar}, got {type_.scalar}{way}")
     if not protocol.is_storage(value):
         argument.array_kind = "external"
         argument.key = ("array", type_, "external", *argument.key[3:])

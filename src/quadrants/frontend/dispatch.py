@@ -54,11 +54,22 @@ def register_branch(meaning: _Branch) -> _Branch:
     return meaning
 
 
+_REFUSED: dict[type[ast.AST], tuple[str, str]] = {
+    ast.Yield: ("`yield` is", "write what it gives into an array"),
+    ast.YieldFrom: ("`yield from` is", "write what it gives into an array"),
+    ast.Await: ("`await` is", "kernels run at once"),
+    ast.Set: ("a set is", "`x in (1, 2, 3)` looks into a tuple; an array of flags tells which numbers are in"),
+    ast.SetComp: ("a set is", "an array of flags tells which numbers are in"),
+    ast.DictComp: ("a dictionary that is made by a loop is", "make it outside, or use an array"),
+}
+
+
 def evaluate(walker: Walker, node: ast.expr) -> Binding:
     """What an expression stands for; code is left for what happens at run time."""
     handler = _EXPRESSIONS.get(type(node))
     if handler is None:
-        raise walker.error(node, f"`{type(node).__name__}` expressions are not supported in a kernel")
+        name, hint = _REFUSED.get(type(node), (f"`{type(node).__name__}` expressions are", ""))
+        raise walker.error(node, f"{name} not supported in a kernel", hint=hint)
     return handler(walker, node)
 
 

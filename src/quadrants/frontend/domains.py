@@ -187,12 +187,16 @@ def _counter_type(walker: Walker, bounds: list[Binding], node: ast.AST) -> Scala
         run = numbers.to_run(walker, bound, node)
         type_ = run.type
         if type(type_) is not ScalarType or type_.is_float:
-            raise walker.error(
-                node, "a range takes integers", found=numbers.describe(bound), hint="convert with int(x)"
-            )
+            raise _no_integer(walker, bound, node)
         mine = (type_, run.weak or type_ is u1)
         facts = mine if facts is None else numbers.join(walker, facts, mine)
     return None if facts is None or facts[1] else facts[0]
+
+
+def _no_integer(walker: Walker, bound: Binding, node: ast.AST) -> Exception:
+    is_tuple = type(bound) is Sequence or (type(bound) is Static and isinstance(bound.value, tuple))
+    hint = "a shape has a size for each axis: `range(a.shape[0])`" if is_tuple else "convert with int(x)"
+    return walker.error(node, "a range takes integers", found=numbers.describe(bound), hint=hint)
 
 
 def _range_domain(walker: Walker, iteration: Iteration, node: ast.AST) -> Domain:
@@ -200,7 +204,7 @@ def _range_domain(walker: Walker, iteration: Iteration, node: ast.AST) -> Domain
     start, stop, step = iteration.parts
     for part in (start, stop, step):
         if type(part) is Static and not isinstance(part.value, int):
-            raise walker.error(node, "a range takes integers", found=numbers.describe(part), hint="convert with int(x)")
+            raise _no_integer(walker, part, node)
     scalar = _counter_type(walker, [start, stop, step], node)
     low, high = walker.as_index(start, node), walker.as_index(stop, node)
     if type(step) is Static and step.value == 1:

@@ -197,7 +197,7 @@ def convert(walker: Walker, binding: Binding, type_: Type, node: ast.AST) -> Val
         node,
         "the shapes do not fit",
         found=describe(to_run(walker, binding, node)),
-        expected=str(type_),
+        expected=describe(Run(Value(type_))),
         kind=QuadrantsTypeError,
     )
 

@@ -35,9 +35,7 @@ def make(walker: Walker, kind: type, arguments: Arguments, node: ast.AST) -> Seq
         raise walker.error(
             node,
             f"the class {kind.__name__} cannot be made in a kernel",
-            hint="inside qd.static(…) it can, of what is known at compile time"
-            if kind.__module__ in ("itertools", "builtins")
-            else "a tuple, a named tuple or a dataclass can",
+            hint=_hint(kind),
         )
     own = _own_initialiser(kind)
     if own:
@@ -49,6 +47,14 @@ def make(walker: Walker, kind: type, arguments: Arguments, node: ast.AST) -> Seq
     given = bind_class(walker, kind, arguments, node)
     items = [given[name] if name in given else _default(walker, kind, name, node) for name in names]
     return Sequence([_held(walker, item, node) for item in items], names=tuple(names), record=kind)
+
+
+def _hint(kind: type) -> str:
+    if kind in (set, frozenset):
+        return "`x in (1, 2, 3)` looks into a tuple; an array of flags tells which numbers are in"
+    if kind.__module__ == "itertools" or kind in (map, filter):
+        return "inside qd.static(…) it can, of what is known at compile time"
+    return "a tuple, a named tuple or a dataclass can"
 
 
 def _own_initialiser(kind: type) -> str:

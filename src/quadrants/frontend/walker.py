@@ -152,7 +152,7 @@ class Walker:
     ) -> QuadrantsCompilationError:
         """A compile error at a syntax node of this function."""
         location = source_location(place(self.file, node)) if hasattr(node, "lineno") else None
-        return kind.at(location, message, hint or self._missing_argument(node), found=found, expected=expected)
+        return kind.at(location, message, self._missing_argument(node) or hint, found=found, expected=expected)
 
     def _missing_argument(self, node: ast.AST) -> str:
         """A word on a parameter in the expression that was given None."""

@@ -160,7 +160,8 @@ class Kernel(launch.NativeKernel):
         try:
             bound = self._signature.bind(*arguments, **keywords)
         except TypeError as reason:
-            raise QuadrantsSyntaxError(f"{self.__name__}(): {_reworded(str(reason))}") from None
+            takes = ", ".join(self._signature.parameters)
+            raise QuadrantsSyntaxError(f"{self.__name__}(): {_reworded(str(reason))}: takes ({takes})") from None
         bound.apply_defaults()
         return bound.arguments
 

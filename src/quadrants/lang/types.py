@@ -15,6 +15,7 @@ from quadrants import knobs
 from quadrants.errors import QuadrantsSyntaxError, QuadrantsTypeError
 from quadrants.ir import types as ir_types
 from quadrants.ir.types import ScalarType, bf16, f16, f32, f64, i8, i16, i32, i64, u1, u8, u16, u32, u64
+from quadrants.lang.absent import absent
 
 if TYPE_CHECKING:
     from quadrants.lang.field import MatrixField
@@ -105,6 +106,10 @@ def scalar_type(annotation: Any) -> ScalarType:
     if isinstance(annotation, np.dtype) or (isinstance(annotation, type) and issubclass(annotation, np.generic)):
         return scalar_of_numpy(np.dtype(annotation))
     raise QuadrantsTypeError(f"{annotation!r} is not a data type: use one such as qd.f32, or int, float, bool")
+
+
+def __getattr__(name: str) -> Any:
+    raise absent("quadrants.types", name)
 
 
 class _Annotation:
