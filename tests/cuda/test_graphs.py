@@ -13,6 +13,7 @@ import quadrants as qd
 from quadrants.evidence.ptx.bindings import Result
 from quadrants.evidence.ptx.driver import PlayedDriver, played
 from quadrants.runtime import launch
+from quadrants.targets.llvm import device_graphs
 from quadrants.targets.llvm.device_graphs import GraphLaunches
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not launch.is_native(), reason="no launcher of machine code here")]
@@ -290,3 +291,26 @@ def test_a_number_that_the_driver_does_not_take_is_told_again(
     step(x, y, 2)
     expected(a, b, 2)
     assert x.to_numpy().tolist() == a.tolist() and y.to_numpy().tolist() == b.tolist()
+
+
+def test_long_rows_of_launches_are_listed_once_a_run(driver: PlayedDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    @qd.kernel(graph=True)
+    def many(x, y, rounds: int):
+        for _ in range(rounds):
+            for i in range(x.shape[0]):
+                x[i] += y[i]
+            for i in range(y.shape[0]):
+                y[i] += 1
+
+    listed: list[int] = []
+    record = device_graphs._record
+    monkeypatch.setattr(device_graphs, "_record", lambda node: (listed.append(1), record(node))[1])
+    x, y = numbers(3), numbers(4)
+    many(x, y, 300)
+    assert len(listed) == 600
+    assert x.to_numpy().tolist() == [299 * 150] * 3
+    assert calls(driver, lambda: many(x, y, 300)) == ["cuGraphLaunch"] and len(listed) == 600
+    z = numbers(3)
+    many(z, y, 300)  # every other launch is a changed one
+    many(z, y, 2)
+    assert len(listed) == 1204 and z.to_numpy().tolist() == [sum(range(600, 902))] * 3

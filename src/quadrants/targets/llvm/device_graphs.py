@@ -145,21 +145,24 @@ class GraphLaunches:
         self._state.busy = 1
 
     def note(self, number: int, kernel: int, blocks: int, threads: int, frame: bytes) -> None:
-        """A launch that differs from the node of that number, or for which there is none."""
-        self._take_over()
+        """A launch that differs from the node of that number, or for which there is none. Machine code knows the nodes that are
+        listed; those behind one that is new are asked about again, and listed when the run is over."""
         self._state.differs = 1
-        content = ctypes.create_string_buffer(frame, len(frame))
         accesses = self.accesses.get(kernel)
         reach = reach_of(accesses, frame) if accesses is not None else None
         known = self._nodes[number] if number < len(self._nodes) else None
         if known is not None and known.kernel == kernel and len(known.frame) == len(frame):
-            known.blocks, known.threads, known.frame, known.reach = blocks, threads, content, reach
+            known.blocks, known.threads, known.reach = blocks, threads, reach
+            ctypes.memmove(known.frame, frame, len(frame))
             self._changed.add(number)
-        else:
-            self._drop()
-            mask = mask_of(accesses or (), len(frame))
-            self._nodes[number:] = [Node(kernel, blocks, threads, content, mask, reach=reach)]
-        self._list()
+            if number < self._state.count:
+                self._records[number].blocks, self._records[number].threads = blocks, threads
+            return
+        self._drop()
+        mask = mask_of(accesses or (), len(frame))
+        content = ctypes.create_string_buffer(frame, len(frame))
+        self._nodes[number:] = [Node(kernel, blocks, threads, content, mask, reach=reach)]
+        self._state.count = min(self._state.count, number)
 
     def finish(self) -> None:
         """The run has launched all that it launches."""
@@ -205,11 +208,11 @@ class GraphLaunches:
 
     def _take_over(self) -> None:
         """What machine code has told the driver; frames it writes in place."""
-        for node, record in zip(self._nodes, self._records or ()):
+        for node, record in zip(self._nodes, (self._records or ())[: self._state.count]):
             node.blocks, node.threads = record.blocks, record.threads
 
     def _list(self) -> None:
-        """Machine code compares launches with these; until `finish` is through, the run differs whatever they are."""
+        """Machine code compares launches with these."""
         self._records = (_Record * max(len(self._nodes), 1))(*map(_record, self._nodes))
         self._state.nodes, self._state.count = ctypes.addressof(self._records), len(self._nodes)
 

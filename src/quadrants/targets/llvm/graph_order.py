@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from quadrants.ir.nodes import Value, walk
@@ -24,7 +24,7 @@ Reach = tuple[tuple[int, int, bool], ...]
 """The first byte, the one behind the last, and whether they may be written."""
 
 LOOP_BEGINS, LOOP_ENDS = "begins", "ends"
-_MOST = 256
+_MOST = 64
 """Launches between two loops that are compared with one another; more follow one another."""
 
 
@@ -117,20 +117,19 @@ class _Level:
             return self.join(number)
         before: list[int] = []
         ancestors: set[int] = set()
-        for other in self._conflicting(reach):
-            if other not in ancestors:
+        for other in reversed(self._reaches):
+            if other not in ancestors and _meet(reach, self._reaches[other]):
                 before.append(other)
                 ancestors |= self._ancestors[other] | {other}
         self._reaches[number], self._ancestors[number] = reach, ancestors
         self._ends = self._ends.difference(before) | {number}
         return tuple(sorted(before)) or self._met
 
-    def _conflicting(self, reach: Reach) -> Iterator[int]:
-        """The launches that have to be over first, the last one first."""
-        for number, other in reversed(self._reaches.items()):
-            if any(
-                low < other_high and other_low < high and (is_written or other_written)
-                for low, high, is_written in reach
-                for other_low, other_high, other_written in other
-            ):
-                yield number
+
+def _meet(reach: Reach, other: Reach) -> bool:
+    """Whether two launches reach the same memory, and one of them may write there."""
+    return any(
+        low < other_high and other_low < high and (is_written or other_written)
+        for low, high, is_written in reach
+        for other_low, other_high, other_written in other
+    )
