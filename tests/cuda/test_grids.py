@@ -225,7 +225,7 @@ BUDGET: dict[str, tuple[Callable[..., Any], tuple[Any, ...], int, int]] = {
     "product f16": (product, NARROW, 255, 49152),
     "product tf32": (rounded_product, SQUARE, 255, 24576),
     "rows": (rows, (whole(64, 64), whole(64), np.zeros(64, np.float32)), 56, 0),
-    "stencil": (smooth, (whole(66, 66), np.zeros((66, 66), np.float32)), 40, 1360),
+    "stencil": (smooth, (whole(66, 66), np.zeros((66, 66), np.float32)), 72, 1360),
     "histogram": (histogram, (np.zeros(4000, np.int64), np.zeros(16, np.int32)), 40, 16384),
 }
 

@@ -10,7 +10,7 @@ import numpy as np
 from quadrants.evidence.ptx.banks import BankCounter
 from quadrants.evidence.ptx.copies import Copies
 from quadrants.evidence.ptx.functions import maximum, minimum
-from quadrants.evidence.ptx.memory import Memory, MemoryFault, Piece
+from quadrants.evidence.ptx.memory import Constancy, Memory, MemoryFault, Piece
 from quadrants.evidence.ptx.parse import Function, Module, Variable, parse
 from quadrants.evidence.ptx.translate import SPECIALS, Code, Step, translate
 from quadrants.evidence.ptx.warpgroups import GROUP, AsyncShared
@@ -45,7 +45,7 @@ class _Codes(dict[str, Code]):
 
 class Loaded:
     """A module with its variables in memory. `apart`: its blocks run one after the other, for what their threads share;
-    `copies`: whether threads copy into what they share; `watched`: products read that while threads go on."""
+    `copies`: whether threads copy into what they share; `reads_constants`: whether they load what nobody writes; `watched`: products read that while threads go on."""
 
     def __init__(self, machine: Machine, text: str) -> None:
         self.module: Module = parse(text)
@@ -67,6 +67,7 @@ class Loaded:
         endings = [block.ending for function in self.module.functions.values() for block in function.blocks]
         words = {op.words[0] for function in self.module.functions.values() for b in function.blocks for op in b.body}
         self.copies = "cp" in words
+        self.reads_constants = ".nc." in text
         self.watched = "wgmma" in words
         self.apart = bool(self.shared) or any(end is not None and end.words[0].startswith("bar") for end in endings)
 
@@ -113,6 +114,8 @@ class Machine:
         self.counts_instructions = False
         self.executed: Counter[str] = Counter()
         self.copies: Copies | None = None
+        self.watches_constants = False
+        self.constancy = Constancy(len(self.memory.bytes))
         self.watched = _UNWATCHED
         self.conditions: dict[int, int] = {}
         """The values that decide on rounds of the loops of the graph that runs, by their handles."""
@@ -124,6 +127,9 @@ class Machine:
         """Runs all threads of a launch; MemoryFault and Trap for what goes wrong."""
         frame = self.memory.allocate(len(parameters))
         frame.write(0, parameters)
+        self.watches_constants = loaded.reads_constants
+        if loaded.reads_constants:
+            self.constancy.begin()
         together = 1 if loaded.apart else max(_TOGETHER // threads, 1)
         self.threads += blocks * threads
         with np.errstate(all="ignore"), deep_recursion():
@@ -285,6 +291,8 @@ class Machine:
     def atomic(self, kind: str, dtype: Any, addresses: np.ndarray[Any, Any], *values: Any) -> np.ndarray[Any, Any]:
         """Updates memory thread by thread, in order; gives the old bits."""
         width = dtype.itemsize
+        if self.watches_constants:
+            self.constancy.write(addresses, width)
         places = self.memory.places(addresses, width)
         view = self._typed.get(dtype)
         if view is None:

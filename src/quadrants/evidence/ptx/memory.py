@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["GARBAGE", "Memory", "MemoryFault", "Piece"]
+__all__ = ["GARBAGE", "Constancy", "Memory", "MemoryFault", "Piece"]
 
 GARBAGE = 0xA5
 _GAP = 64
@@ -33,6 +33,38 @@ class Piece:
 
     def __del__(self) -> None:
         self.memory.release(self.address, self.size)
+
+
+class Constancy:
+    """What a launch reads as constant (`ld.global.nc`) and what it writes. Law: no byte is both."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._launch = 0
+        self._read = self._written = np.zeros(0, np.uint16)
+
+    def begin(self) -> None:
+        """A launch begins."""
+        self._launch = (self._launch + 1) % (1 << 16)
+        if self._launch <= 1:
+            self._launch = 1
+            self._read, self._written = np.zeros((2, self._size), np.uint16)  # pages that nobody touches cost nothing
+
+    def read(self, addresses: np.ndarray[Any, Any], size: int) -> None:
+        """Threads read as constant."""
+        self._note(self._read, self._written, addresses, size)
+
+    def write(self, addresses: np.ndarray[Any, Any], size: int) -> None:
+        """Threads write."""
+        self._note(self._written, self._read, addresses, size)
+
+    def _note(self, own: np.ndarray[Any, Any], other: np.ndarray[Any, Any], addresses: Any, size: int) -> None:
+        places = addresses.astype(np.int64)
+        last = places + size - 1
+        if (other[places] == self._launch).any() or (other[last] == self._launch).any():
+            raise MemoryFault("memory that is read as constant is written by the same launch")
+        for offset in range(size):
+            own[places + offset] = self._launch
 
 
 class Memory:

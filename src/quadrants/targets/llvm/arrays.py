@@ -18,10 +18,21 @@ class ArrayAccess:
     """An array value: `pointer` is its descriptor, for a slot and memory of a block its memory.
 
     Descriptor fields do not change while the function runs: they are read in the prologue, marked invariant.
-    `annotations` follow every access: alignment and alias scopes.
+    `annotations` follow every access: alignment and alias scopes. `is_constant`: nobody writes the elements while the code runs.
     """
 
-    __slots__ = ("_data", "_planes", "_sizes", "_strides", "_writer", "annotations", "pointer", "scope", "type")
+    __slots__ = (
+        "_data",
+        "_planes",
+        "_sizes",
+        "_strides",
+        "_writer",
+        "annotations",
+        "is_constant",
+        "pointer",
+        "scope",
+        "type",
+    )
 
     def __init__(self, writer: Writer, type_: ArrayType, pointer: str, scope: AliasScope | None = None) -> None:
         self._writer = writer
@@ -30,6 +41,7 @@ class ArrayAccess:
         self.scope = scope
         facts = writer.slot_scope() if scope is None else scope.annotations
         self.annotations = f", align {type_.scalar.bytes}{facts}"
+        self.is_constant = False
         self._data = "" if type_.has_descriptor else pointer
         self._sizes: dict[int, str] = {}
         self._strides: dict[int, str] = {}
@@ -95,7 +107,7 @@ class ArrayAccess:
             plane = array_type(type_.scalar, type_.rank - len(type_.trailing))
             scope = writer.alias_scope(self.scope)
             found = self._planes[component] = ArrayAccess(writer, plane, self.pointer, scope)
-            found._data = self.data()
+            found._data, found.is_constant = self.data(), self.is_constant
             if component:
                 step = writer.early(f"mul nsw i64 {self.stride(type_.rank - 1)}, {component}")
                 memory = memory_type(type_.scalar)
@@ -161,6 +173,8 @@ class ArrayAccess:
         access, count = self.reach(indices)
         address = access.address(indices[:count])
         text = f"load {memory_type(self.type.scalar)}, ptr {address}{access.noted(aligned)}"
+        if access.is_constant:
+            text += ", !invariant.load !0"
         return from_memory(self._writer, self.type.scalar, self._writer.assign(text))
 
     def noted(self, aligned: int) -> str:

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from quadrants.ir.nodes import Module, Op, walk
+from quadrants.ir.nodes import Module, Value, walk
+from quadrants.ir.types import ArrayType
 from quadrants.records import Record, fresh
 from quadrants.targets.artifact import Message, PrintFormat
 from quadrants.targets.capability import CapabilityRecord
@@ -19,11 +20,12 @@ from quadrants.targets.device.tasks import Task
 from quadrants.targets.frame import Frame, frame_layout
 from quadrants.targets.llvm import emit_functions, emit_threads
 from quadrants.targets.llvm.emit import call_groups, facts
-from quadrants.targets.llvm.emit_control import Handler, write_region
+from quadrants.targets.llvm.emit_control import Handler
 from quadrants.targets.llvm.emit_functions import FrameWriter
+from quadrants.targets.llvm.emit_iterations import write_iterations, write_one_iteration
 from quadrants.targets.llvm.emit_parallel import op_may_fail
-from quadrants.targets.llvm.emit_threads import BlockOfThreads, block_of
-from quadrants.targets.llvm.writer import Loop, Unit
+from quadrants.targets.llvm.emit_threads import block_of
+from quadrants.targets.llvm.writer import Unit
 
 __all__ = ["QUOTIENT", "CompiledTasks", "DeviceModule", "DeviceWords", "emit_tasks"]
 
@@ -159,6 +161,7 @@ def _reached(module: Module, tasks: Sequence[Task]) -> list[list[str]]:
 
 def _write_task(unit: Unit, task: Task, frame: Frame, symbol: str, words: DeviceWords) -> None:
     writer = DeviceTaskWriter(unit, task.function, frame)
+    writer.constant_arrays = _constant_arrays(task) if not writer.may_alias else frozenset()
     writer.prologue.extend(["  " + line for line in words.opening])
     loop = task.loop
     if op_may_fail(unit.program, loop):
@@ -171,9 +174,9 @@ def _write_task(unit: Unit, task: Task, frame: Frame, symbol: str, words: Device
     if block.whole:
         emit_threads.write_blocks(writer, loop, words.handlers)
     elif block.iterations:
-        _write_one_iteration(writer, task, block)
+        write_one_iteration(writer, task, block)
     else:
-        _write_iterations(writer, task)
+        write_iterations(writer, task)
     writer.line("ret void")
     parameter = words.frame.replace("{size}", str(max(frame.size, 8)))
     sizes = {"threads": str(block.threads), "least": str(block.threads if block.whole or block.iterations else 1)}
@@ -181,129 +184,16 @@ def _write_task(unit: Unit, task: Task, frame: Frame, symbol: str, words: Device
     writer.finish(f"define {words.convention} void @{symbol}({parameter}) {attributes}")
 
 
-def _write_one_iteration(writer: DeviceTaskWriter, task: Task, block: BlockOfThreads) -> None:
-    """The iteration that has the thread's number, in 32 bits; extents are constants, so nothing is divided by what is read."""
-    lows, extents = _lows_and_extents(writer, task)
-    number = writer.assign(f"trunc i64 {writer.call('i64', 'qd_place', '', '')} to i32")
-    if block.iterations > block.threads:
-        group = writer.assign(f"trunc i64 {writer.call('i64', 'qd_block', '', '')} to i32")
-        start = writer.assign(f"mul nuw nsw i32 {group}, {block.threads}")
-        number = writer.assign(f"add nuw nsw i32 {start}, {number}")
-    done = writer.new_label()
-    if block.iterations % block.threads:
-        enter = writer.new_label()
-        writer.branch(writer.assign(f"icmp ult i32 {number}, {block.iterations}"), enter, done)
-        writer.begin(enter)
-    narrow: list[str] = []
-    for extent in reversed(extents[1:]):
-        narrow.insert(0, writer.assign(f"urem i32 {number}, {extent}"))
-        number = writer.assign(f"udiv i32 {number}, {extent}")
-    digits = [writer.assign(f"zext i32 {digit} to i64") for digit in [number, *narrow]]
-    _write_body(writer, task.loop, lows, digits, done)
-    writer.jump(done)
-    writer.begin(done)
+_READERS = frozenset({"load", "dim", "step", "lines_aligned", "copy_begin"})
+"""Operations that write none of the arrays with descriptors that they name."""
 
 
-def _write_body(writer: DeviceTaskWriter, loop: Op, lows: Sequence[str], digits: Sequence[str], done: str) -> None:
-    """What an iteration does; all its ways lead to the block that is begun last."""
-    around = Loop(writer.new_label(), done)
-    for low, digit, argument in zip(lows, digits, loop.regions[0].arguments):
-        writer.names[argument] = digit if low == "0" else writer.assign(f"add nsw i64 {low}, {digit}")
-    writer.loops.append(around)
-    values = write_region(writer, loop.regions[0])
-    writer.loops.pop()
-    if values is not None:
-        writer.jump(around.continue_label)
-    writer.begin(around.continue_label)
-
-
-def _lows_and_extents(writer: DeviceTaskWriter, task: Task) -> tuple[list[str], list[str]]:
-    """Of the loop's dimensions: numbers, where they are constants."""
-    loop, bounds = task.loop, task.bounds
-    rank = len(bounds) // 2
-    names = [writer.name(value) if number is None else str(number) for value, number in zip(loop.operands, bounds)]
-    extents: list[str] = []
-    for k, (low, high) in enumerate(zip(bounds[:rank], bounds[rank:])):
-        if low is None or high is None:
-            extents.append(_extent(writer, names[k], names[rank + k]))
-        else:
-            extents.append(str(max(high - low, 0)))
-    return names[:rank], extents
-
-
-def _write_iterations(writer: DeviceTaskWriter, task: Task) -> None:
-    """A loop over the thread's iterations. The counters of the first one are decoded from its place, the innermost fastest; those of
-    the next ones, which lie as many iterations further as there are threads, are carried on, without a division."""
-    lows, extents = _lows_and_extents(writer, task)
-    total = extents[0]
-    for extent in extents[1:]:
-        total = writer.assign(f"mul nsw i64 {total}, {extent}")
-    first = writer.call("i64", "qd_thread", "", "")
-    threads = writer.call("i64", "qd_threads", "", "")
-    enter, head, done = writer.new_label(), writer.new_label(), writer.new_label()
-    writer.branch(writer.assign(f"icmp slt i64 {first}, {total}"), enter, done)
-    writer.begin(enter)
-    digits = _digits(writer, first, extents)
-    steps = _steps(writer, threads, total, extents)
-    start = writer.label
-    writer.jump(head)
-    writer.begin(head)
-    places = [(writer.fresh(), writer.reserve()) for _ in extents]
-    _write_body(writer, task.loop, lows, [digit for digit, _ in places], done)
-    following = _carried_on(writer, [digit for digit, _ in places], steps, extents)
-    more = writer.assign(f"icmp slt i64 {following[0]}, {extents[0]}")
-    latch = writer.label
-    writer.lines.append(f"  br i1 {more}, label {head}, label {done}{writer.one_by_one()}")
-    for (name, at), one, other in zip(places, digits, following):
-        writer.fill_phi(at, name, "i64", [(one, start), (other, latch)])
-    writer.begin(done)
-
-
-def _digits(writer: DeviceTaskWriter, place: str, extents: Sequence[str]) -> list[str]:
-    """The counters, from 0, of the iteration at a place."""
-    found: list[str] = []
-    for extent in reversed(extents[1:]):
-        quotient = writer.call("i64", "qd_quotient", f"i64 {place}, i64 {extent}", "i64, i64")
-        found.insert(0, writer.assign(f"sub nsw i64 {place}, {writer.assign(f'mul nsw i64 {quotient}, {extent}')}"))
-        place = quotient
-    return [place, *found]
-
-
-def _steps(writer: DeviceTaskWriter, threads: str, total: str, extents: Sequence[str]) -> list[str]:
-    """The counters of as many iterations as there are threads; where no thread takes a second one, such that it ends."""
-    if len(extents) == 1:
-        return [threads]
-    several, after = writer.new_label(), writer.new_label()
-    start = writer.label
-    writer.branch(writer.assign(f"icmp slt i64 {threads}, {total}"), several, after)
-    writer.begin(several)
-    steps = _digits(writer, threads, extents)
-    end = writer.label
-    writer.jump(after)
-    writer.begin(after)
-    ends = [extents[0], *["0"] * (len(extents) - 1)]
-    return [writer.phi("i64", [(last, start), (step, end)]) for last, step in zip(ends, steps)]
-
-
-def _carried_on(
-    writer: DeviceTaskWriter, digits: Sequence[str], steps: Sequence[str], extents: Sequence[str]
-) -> list[str]:
-    """Digits of a place and of a step added up; the first one is too large where there is no such iteration. Law: a sum of two
-    other digits and 1 is less than twice the extent."""
-    found: list[str] = []
-    over = ""
-    for k in range(len(digits) - 1, -1, -1):
-        total = writer.assign(f"add nsw i64 {digits[k]}, {steps[k]}")
-        if over:
-            total = writer.assign(f"add nsw i64 {total}, {writer.assign(f'zext i1 {over} to i64')}")
-        if k:
-            over = writer.assign(f"icmp sge i64 {total}, {extents[k]}")
-            less = writer.assign(f"sub nsw i64 {total}, {extents[k]}")
-            total = writer.assign(f"select i1 {over}, i64 {less}, i64 {total}")
-        found.insert(0, total)
-    return found
-
-
-def _extent(writer: DeviceTaskWriter, low: str, high: str) -> str:
-    extent = high if low == "0" else writer.assign(f"sub nsw i64 {high}, {low}")
-    return writer.call("i64", "llvm.smax.i64", f"i64 {extent}, i64 0", "i64, i64")
+def _constant_arrays(task: Task) -> frozenset[Value]:
+    """The arrays that no thread of a task writes: GPUs have a way of their own to read those."""
+    used, written = set[Value](), set[Value]()
+    for op in walk(task.function.body):
+        arrays = [value for value in op.operands if type(value.type) is ArrayType and value.type.has_descriptor]
+        used.update(arrays)
+        if op.kind not in _READERS:
+            written.update(arrays)
+    return frozenset(used - written)

@@ -144,6 +144,7 @@ class Writer(ABC):
         self.loops: list[Loop] = []
         self.label = "%entry"
         self.plain_updates: frozenset[Value] = frozenset()
+        self.constant_arrays: frozenset[Value] = frozenset()  # written by nobody while the code runs
         self.atomic_needed = True
         self.handlers: dict[str, Callable[[Writer, Op], None]] = {}
         record = unit.program.record
@@ -311,6 +312,7 @@ class Writer(ABC):
             found = self.arrays[value] = ArrayAccess(
                 self, type_, pointer, None if type_.is_slot else self.alias_scope()
             )
+            found.is_constant = value in self.constant_arrays
         return found
 
     def add_slot(self, value: Value) -> ArrayAccess:
