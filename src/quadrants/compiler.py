@@ -104,7 +104,7 @@ def _compiled(
         may_alias,
     )
     program.source, program.module = source, source.module
-    program.tasks = choices.tasks(source.module)
+    program.tasks = choices.tasks(source.module, context.record is not None and context.record.launches)
     program.lane_options = tuple(sorted(context.lane_options))
     program.threads_are_free = timing.threads_are_free(source.module)
     with _timed(times, "target"):

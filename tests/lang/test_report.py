@@ -51,3 +51,12 @@ def test_lanes_that_were_asked_for_and_are_not_possible_name_the_line() -> None:
     kernel(np.zeros(4))
     assert "no lanes: print has no form in lanes" in kernel.report()
     assert f"{__file__}:{printing.__code__.co_firstlineno + 4}" in kernel.report()
+
+
+def test_loops_of_devices_tell_nothing_of_the_hosts_threads() -> None:
+    qd.init(arch="simulated", log_level="error")
+    kernel = qd.kernel(scattered)
+    kernel(np.arange(50.0), np.arange(50), np.zeros(50), np.zeros(3))
+    lines = lines_of(kernel)
+    assert "no lanes: its iterations are threads of the device" in lines
+    assert not any(line.startswith(("threads: ", "scattered updates: ")) for line in lines)

@@ -15,20 +15,21 @@ _WORTH_WAKING = 20_000
 _SHOWN = 3
 
 
-def tasks(module: Module) -> list[tuple[Location | None, str]]:
-    """Where the parallel loops of a lowered kernel stand, and what was chosen for each: lines of text."""
+def tasks(module: Module, launched: bool) -> list[tuple[Location | None, str]]:
+    """Where the parallel loops of a lowered kernel stand, and what was chosen for each: lines of text. `launched`: a device runs
+    them."""
     loops = [op for op in walk(module.kernel.body) if op.kind == "for" and op.attribute("parallel")]
-    return [(loop.location, "\n".join(_facts(loop))) for loop in loops]
+    return [(loop.location, "\n".join(_facts(loop, launched))) for loop in loops]
 
 
-def _facts(loop: Op) -> Iterator[str]:
+def _facts(loop: Op, launched: bool) -> Iterator[str]:
     cost: int = loop.attribute("cost", 1)
     where = "; only where the sizes of arrays differ" if loop.attribute("spare") else ""
     yield f"{loop.attribute('rank')}-dimensional; about {cost} ns an iteration{where}"
     if loop.attribute("reductions"):
         kinds = ", ".join(loop.attribute("reductions"))
         yield f"reductions by {kinds} in chunks of {loop.attribute('chunk')}, combined in order"
-    if loop.attribute("scatter"):
+    if loop.attribute("scatter") and not launched:
         yield "scattered updates: private copies where they are small, else atomic"
     else:
         yield from _atomics(loop)
@@ -43,7 +44,7 @@ def _facts(loop: Op) -> Iterator[str]:
         yield from _block(loop, threads)
         return
     yield from _lanes(loop)
-    if cost < _WORTH_WAKING:
+    if cost < _WORTH_WAKING and not launched:
         yield f"threads: up to {_WORTH_WAKING // cost} iterations run on the calling thread alone"
 
 
