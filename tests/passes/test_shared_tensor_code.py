@@ -21,6 +21,7 @@ from .test_stage_tiles import TENSORS, narrow_module
 pytestmark = [pytest.mark.slow]  # each runs its kernels
 
 GROUPS = replace(TENSORS, shared_products=frozenset(["f16", "bf16", "tf32"]))
+COPYING = replace(GROUPS, asynchronous_copies=True)
 
 
 @pytest.fixture(autouse=True)
@@ -43,6 +44,7 @@ def turned(module: Module, left: bool, right: bool) -> Module:
     return parse_module(text.replace("%b[%k, %j]", "%b[%j, %k]") if right else text)
 
 
+@pytest.mark.parametrize("target", [GROUPS, COPYING], ids=["registers", "copies"])
 @pytest.mark.parametrize(
     ("narrow", "left", "right", "sizes"),  # the depth is the left array's second size
     [
@@ -54,7 +56,9 @@ def turned(module: Module, left: bool, right: bool) -> Module:
         ("f32", True, True, (40, 20, 40)),
     ],
 )
-def test_tiles_give_what_the_nest_gives(narrow: str, left: bool, right: bool, sizes: tuple[int, int, int]) -> None:
+def test_tiles_give_what_the_nest_gives(
+    target: Any, narrow: str, left: bool, right: bool, sizes: tuple[int, int, int]
+) -> None:
     rows, columns, depth = sizes
     generator = np.random.default_rng(2)
     held = {"f16": np.float16, "bf16": np.uint16, "f32": np.float32}[narrow]
@@ -66,7 +70,9 @@ def test_tiles_give_what_the_nest_gives(narrow: str, left: bool, right: bool, si
     factors = [(x.view(np.uint32) >> 16).astype(held) if narrow == "bf16" else x.astype(held) for x in (a, b)]
     factors = [np.ascontiguousarray(x.T) if by else x for x, by in zip(factors, (left, right))]
     module = turned(narrow_module(narrow, '"tf32"'), left, right)
-    large, small = staged(module)
+    large, small = staged(module, target)
+    copies = [op for op in walk(module.kernel.body) if op.kind == "copy_begin"]
+    assert bool(copies) == (target is COPYING and narrow != "f32")
     lines = {True: "width", False: "depth"}
     for product in (large, small):
         expected_lines = ("depth", "depth") if narrow == "f32" else (lines[left], lines[not right])

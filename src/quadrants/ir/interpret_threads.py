@@ -400,16 +400,16 @@ def _team_multiply(program: Any, op: Op) -> Callable[[Environment], None]:
 
 
 def _team_multiply_shared(program: Any, op: Op) -> Callable[[Environment], None]:
-    left, right, *place = op.operands[:4]
+    left, _, right, _ = op.operands[:4]
     factors = products_of([operand.type for operand in op.operands], op.attributes)
 
     def product(held: list[Any], env: Environment) -> Any:
-        places = {(int(stage), int(unit)) for stage, unit, *_ in held}
+        places = {(int(first), int(second)) for first, second, *_ in held}
         if len(places) > 1:
             raise _told(op, f"threads of a team multiply at different places: {sorted(places)}")
-        return multiplied_in_teams(env[left], env[right], places.pop(), factors, [values[2:] for values in held])
+        return multiplied_in_teams((env[left], env[right]), places.pop(), factors, [values[2:] for values in held])
 
-    return _multiplying(op, TEAM, product, (*place, *op.operands[4:]))
+    return _multiplying(op, TEAM, product, (op.operands[1], *op.operands[3:]))
 
 
 def _multiplying(

@@ -423,10 +423,12 @@ def team_multiply(operands: Types, attributes: Attributes) -> Types:
 
 
 def team_multiply_shared(operands: Types, attributes: Attributes) -> Types:
+    if len(operands) < 4:
+        raise TypeError("two factors with their starts are expected")
     _, right = products_of(operands, attributes)
     count = right.width // 2
-    if operands[2:] != (i64, i64) + (f32,) * count:
-        raise TypeError(f"a stage and a unit of i64 and {count} numbers of f32 are expected")
+    if (operands[1], *operands[3:]) != (i64, i64, *(f32,) * count):
+        raise TypeError(f"factors with starts of i64 and {count} numbers of f32 are expected")
     return (f32,) * count
 
 

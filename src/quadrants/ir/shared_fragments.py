@@ -1,17 +1,17 @@
 """Sums that a team of 128 threads holds together, and factors in memory that its block shares, as `team_multiply_shared` takes them.
 
-A factor has `width` rows (the left one) or columns (the right one) and a depth. It lies in an array of five axes: stage, place along the
-depth, place along the width, line, element of the line. A line is 16 bytes, neighbours along the depth or along the width, as the
-attribute `left` or `right` says; eight lines, side by side along the other one, are a core matrix. So element (w, d), with n elements in
-a line, is at [stage, d // n, w // 8, w % 8, d % n] where lines are along the depth, and at
-[stage, d // 8, w // n, d % 8, w % n] where they are along the width, which only factors of 16 bits are. All of a stage's depth is taken; of the
-left factor the 64 rows from core matrix `unit` on.
+A factor has `rows` (the left one) or `columns` (the right one), its width, and a `depth`. It lies in an array of one axis, in lines of 16 bytes:
+n neighbours along the depth or along the width, as the attribute `left` or `right` says. Eight lines, side by side along the other one, are a
+core matrix, core matrices along the width follow one another, and then those of the next depths. So element (w, d) is at
+((d // n) * (width // 8) + w // 8) * 8 * n + w % 8 * n + d % n where lines are along the depth, and at
+((d // 8) * (width // n) + w // n) * 8 * n + d % 8 * n + w % n where they are along the width, which only factors of 16 bits are. An operation
+takes all of the depth; of the left factor 64 rows. It says where the first of these rows and the first column start, at a multiple of a line.
 
 Thread t, with w = t // 32, g = t % 32 // 4 and q = t % 4, holds of each 8 columns four sums: `SUMS` says which. These are the places that
 the instructions of NVIDIA's Hopper want (`wgmma`, m64nNk16 and m64nNk8).
 
-Law: both factors were written in front of a barrier, behind which every thread that wrote them has passed a `fence` of the scope
-"products"; what is rounded is said in `fragments.py`.
+Law: every thread that wrote a factor has passed a `fence` of the scope "products" afterwards, and then all a barrier; what is rounded is
+said in `fragments.py`.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ __all__ = [
     "SUMS",
     "TEAM",
     "Factor",
-    "factor_of",
     "multiplied_in_teams",
+    "places_of",
     "places_of_sums",
     "products_of",
 ]
@@ -43,19 +43,15 @@ ROWS = 64
 CORE = 8
 """Lines of a core matrix."""
 LINE_BYTES = 16
-STEP_BYTES = 32
-"""The depth that one instruction takes, in bytes."""
 MOST_COLUMNS = 256
 
 SUMS = tuple([(8 * (k // 2), k % 2) for k in range(4)])
 """Sum k of 8 columns is in row 16 * w + g + a and in column 2 * q + b of them, for (a, b)."""
 
-_AXES = 5
-
 
 class Factor(Record):
-    """How a factor lies: elements of a `line`, whether lines are along the `width`, how many elements one stage has of either axis;
-    `across`: core matrices along the width."""
+    """How a factor lies: elements of a `line`, whether lines are along the width, how many elements it has along either axis;
+    `across`: core matrices along the width, `step`: the depth that one instruction takes."""
 
     line: int
     along_width: bool
@@ -68,65 +64,68 @@ class Factor(Record):
 
     @property
     def step(self) -> int:
-        """The depth that one instruction takes."""
         return 2 * self.line
 
 
-def factor_of(type_: Type, along: str) -> Factor:
-    """How a factor of an array type lies; a TypeError where it cannot."""
+def _factor(type_: Type, along: str, width: int, depth: int) -> Factor:
+    """How a factor lies in an array; a TypeError where it cannot."""
     if along not in ("depth", "width"):
         raise TypeError(f"lines are along the depth or the width, not {along}")
-    if type(type_) is not ArrayType or type_.layout != "B" or len(type_.trailing) != _AXES:
-        raise TypeError(f"a factor is memory that a block shares, of {_AXES} axes, not {type_}")
-    scalar, (_, deep, wide, core, line) = type_.scalar, type_.trailing
-    if scalar not in (f16, bf16, f32) or core != CORE or line * scalar.bytes != LINE_BYTES:
-        raise TypeError(f"core matrices are {CORE} lines of {LINE_BYTES} bytes of f16, bf16 or f32, not {type_}")
-    if along == "width" and scalar is f32:
-        raise TypeError("lines of f32 are along the depth")
-    by_depth, by_width = (CORE, line) if along == "width" else (line, CORE)
-    found = Factor(line, along == "width", wide * by_width, deep * by_depth)
-    if found.depth % found.step:
-        raise TypeError(f"the depth is a multiple of {found.step}, not {found.depth}")
+    if type(type_) is not ArrayType or type_.layout != "B" or type_.rank != 1:
+        raise TypeError(f"a factor is memory that a block shares, of one axis, not {type_}")
+    scalar = type_.scalar
+    if scalar not in (f16, bf16, f32) or (along == "width" and scalar is f32):
+        raise TypeError(f"no product has factors of {scalar} with lines along the {along}")
+    found = Factor(LINE_BYTES // scalar.bytes, along == "width", width, depth)
+    if depth <= 0 or depth % found.step or width % (found.line if found.along_width else CORE):
+        raise TypeError(f"{width} by {depth} elements are not made of core matrices, {found.step} deep")
+    if width * depth > type_.trailing[0]:
+        raise TypeError(f"{width} by {depth} elements in {type_}")
     return found
 
 
 def products_of(operands: Sequence[Type], attributes: dict[str, Any]) -> tuple[Factor, Factor]:
-    """The factors of an operation; a TypeError where its operands do not fit."""
+    """The factors of an operation, its first and third operand; a TypeError where its operands do not fit."""
     if attributes["width"] != TEAM:
         raise TypeError(f"these sums are held by {TEAM} threads, not {attributes['width']}")
-    left, right = (factor_of(type_, attributes[side]) for type_, side in zip(operands, ("left", "right")))
-    if operands[0].scalar is not operands[1].scalar or left.depth != right.depth:
-        raise TypeError(f"factors of one type and depth are expected, not {operands[0]} and {operands[1]}")
-    if left.width % ROWS or right.width % CORE or not 0 < right.width <= MOST_COLUMNS:
-        raise TypeError(f"multiples of {ROWS} rows and of {CORE} columns, not {left.width} and {right.width}")
+    first, second = operands[0], operands[2]
+    rows, columns, depth = (attributes[name] for name in ("rows", "columns", "depth"))
+    left = _factor(first, attributes["left"], rows, depth)
+    right = _factor(second, attributes["right"], columns, depth)
+    if first.scalar is not second.scalar:
+        raise TypeError(f"factors of one type are expected, not {first} and {second}")
+    if rows % ROWS or columns % CORE or not 0 < columns <= MOST_COLUMNS:
+        raise TypeError(f"multiples of {ROWS} rows and of {CORE} columns, not {rows} and {columns}")
     return left, right
 
 
 def multiplied_in_teams(
-    left: Any,
-    right: Any,
-    place: tuple[int, int],
-    factors: tuple[Factor, Factor],
-    held: Sequence[Sequence[Any]],
+    memory: tuple[Any, Any], starts: tuple[int, int], factors: tuple[Factor, Factor], held: Sequence[Sequence[Any]]
 ) -> Any:
-    """What the threads get, a row of sums each, for the sums that they hold. `place`: stage and unit."""
-    stage, unit = place
-    rows, columns = _matrix(left[stage], factors[0]), _matrix(right[stage], factors[1])
-    first = unit * (factors[0].line if factors[0].along_width else CORE)
+    """What the threads get, a row of sums each, for the sums that they hold. `starts`: where the factors do."""
+    left = _matrix(memory[0], starts[0], factors[0], ROWS)
+    right = _matrix(memory[1], starts[1], factors[1], factors[1].width)
     sums = np.array([[float(value) for value in values] for values in held])
     row, column = places_of_sums(factors[1].width)
     matrix = np.zeros((ROWS, factors[1].width))
     matrix[row, column] = sums
     with np.errstate(all="ignore"):
-        found: Any = (rows[first : first + ROWS] @ columns.T + matrix).astype(np.float32)
+        found: Any = (left @ right.T + matrix).astype(np.float32)
     return found[row, column]
 
 
-def _matrix(cores: Any, factor: Factor) -> Any:
-    """A factor by width and depth."""
-    axes = (1, 3, 0, 2) if factor.along_width else (1, 2, 0, 3)
-    found = cores.transpose(axes).reshape(factor.width, factor.depth).astype(np.float64)
+def _matrix(memory: Any, start: int, factor: Factor, width: int) -> Any:
+    """Rows (or columns) of a factor, by width and depth."""
+    found = memory[start + places_of(factor, width)].astype(np.float64)
     return shortened(found) if factor.line == LINE_BYTES // 4 else found
+
+
+def places_of(factor: Factor, width: int) -> Any:
+    """Where elements lie, by width and depth."""
+    n, w, d = factor.line, np.arange(width)[:, None], np.arange(factor.depth)
+    if factor.along_width:
+        return (d // CORE * factor.across + w // n) * CORE * n + d % CORE * n + w % n
+    return (d // n * factor.across + w // CORE) * CORE * n + w % CORE * n + d % n
 
 
 def places_of_sums(columns: int) -> tuple[Any, Any]:

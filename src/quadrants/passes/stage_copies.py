@@ -102,6 +102,9 @@ class CopyWriter(StageWriter):
         """Computes in front of all stretches what is the same for each."""
         self._starts = {side.factor: times(builder, side.part.place, side.part.run) for side in sides}
 
+    def show(self, builder: Builder) -> None:
+        """What it takes besides the barrier behind it that a stretch which is there is seen."""
+
     def bring_singly(self, builder: Builder, thread: Value, side: Side, begin: Value, base: Value) -> None:
         """Brings a stretch of a side where copies of several elements are not aligned."""
         self._bring(builder, thread, side, begin, base, 1)
@@ -167,6 +170,7 @@ class CopyWriter(StageWriter):
         def stretch(inner: Builder, number: Value, carried: list[Value]) -> list[Value]:
             now, before, *totals = carried
             inner.op("copy_wait", groups=stages - 2)
+            self.show(inner)
             inner.op("barrier")
             bring(inner, sum_of(inner, number, inner.index(stages - 1)), before)
             bases = [times(inner, now, self.room(side.width)) for side in sides]

@@ -17,7 +17,7 @@ from quadrants.ir.types import ScalarType, f32
 from quadrants.passes.context import PassContext
 from quadrants.passes.contractions import Contraction, find_contractions
 from quadrants.passes.fold import number_of
-from quadrants.passes.shared_tensor_code import SharedTensorShape, SharedTensorWriter
+from quadrants.passes.shared_tensor_code import SharedCopyWriter, SharedTensorShape, SharedTensorWriter
 from quadrants.passes.stage_code import StageShape, StageWriter
 from quadrants.passes.stage_copies import CopyWriter, source_of
 from quadrants.passes.structure import host_knows
@@ -49,7 +49,7 @@ def run(module: Module, context: PassContext) -> None:
 
 
 def _counted(writer: StageWriter) -> str:
-    if isinstance(writer, SharedTensorWriter):
+    if isinstance(writer, (SharedCopyWriter, SharedTensorWriter)):
         return "on tensor cores that read shared memory"
     return "on tensor cores" if isinstance(writer, TensorWriter) else "in shared memory"
 
@@ -69,9 +69,11 @@ def _on_tensor_cores(contraction: Contraction, record: Any) -> Sequence[StageWri
     narrow, scalar = factors_of(contraction)
     if scalar is f32 and wish != "tf32":
         return ()
-    in_teams = [SharedTensorWriter(narrow, shape) for shape in shapes_in_teams(record, scalar)]
+    in_teams = shapes_in_teams(record, scalar)
+    if in_teams and record.asynchronous_copies and scalar is not f32 and _has_sources(narrow):
+        return [SharedCopyWriter(narrow, *pair) for pair in _in_stages(record, scalar, in_teams)]
     if in_teams:
-        return in_teams
+        return [SharedTensorWriter(narrow, shape) for shape in in_teams]
     if record.asynchronous_copies and scalar is not f32 and _has_sources(narrow):
         return [TensorCopyWriter(narrow, *shape) for shape in shapes_of_tensor_copies(record, scalar)]
     return [TensorWriter(narrow, shape) for shape in shapes_on_tensor_cores(record, scalar)]
@@ -81,8 +83,18 @@ def shapes_in_teams(record: Any, scalar: ScalarType) -> Sequence[SharedTensorSha
     """Tiles for factors of a type that teams of 128 threads multiply where they lie, the largest first; none where a record has no such."""
     if ("tf32" if scalar is f32 else scalar.name) not in record.shared_products:
         return ()
-    shapes = [SharedTensorShape.of(size, size, scalar) for size in (128, 64)]
+    shapes = [SharedTensorShape.of(size, scalar) for size in (128, 64)]
     return [shape for shape in shapes if _has_room(record, shape, scalar)]
+
+
+def _in_stages(
+    record: Any, scalar: ScalarType, shapes: Sequence[SharedTensorShape]
+) -> list[tuple[SharedTensorShape, int]]:
+    """Tiles with as many stretches on their way as there is room for, four at most."""
+    return [
+        (shape, min(4, record.shared_memory_bytes // (shape.depth * (shape.rows + shape.columns) * scalar.bytes)))
+        for shape in shapes
+    ]
 
 
 def shapes_on_tensor_cores(record: Any, scalar: ScalarType) -> Sequence[TensorShape]:

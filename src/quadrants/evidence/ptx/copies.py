@@ -7,6 +7,7 @@ another thread has read or written since the last barrier. What is against it is
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,8 @@ class Copies:
         """By byte: which thread has read or written it since the last barrier (number + 1), or `_SEVERAL`."""
         self.committed = np.zeros(threads, np.int64)
         self.going: list[_Batch] = []
+        self.note: Callable[[Any, int, Any], None] | None = None
+        """Is told what copies write (addresses, bytes of each, threads): when they begin, and again when they are done."""
 
     # What threads do.
 
@@ -68,6 +71,8 @@ class Copies:
             raise MemoryFault("a copy into memory that another thread has reached since the last barrier")
         self.memory.check_ranges(targets, np.full(len(targets), size))
         self.memory.check_ranges(sources, lengths)
+        if self.note is not None:
+            self.note(targets, size, threads)
         data = self._source(sources, size, lengths)
         self.owner[places] = _PENDING
         self.memory.bytes[targets.astype(np.int64)[:, None] + np.arange(size)] = GARBAGE
@@ -148,5 +153,7 @@ class Copies:
         size = batch.data.shape[1]
         if (self._source(batch.sources, size, batch.lengths) != batch.data).any():
             raise MemoryFault("memory changes while a copy from it is on its way")
+        if self.note is not None:
+            self.note(batch.targets, size, batch.threads)
         self.memory.bytes[batch.targets.astype(np.int64)[:, None] + np.arange(size)] = batch.data
         self.owner[self._places(batch.targets, size)] = batch.threads.astype(np.int64)[:, None] + 1

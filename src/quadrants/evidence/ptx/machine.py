@@ -139,6 +139,8 @@ class Machine:
                     piece.write(0, b"\xa5" * piece.size)
                 self.copies = Copies(self.memory, loaded.shared, threads) if loaded.copies else None
                 self.watched = AsyncShared(loaded.shared_of(code.name)) if loaded.watched else _UNWATCHED
+                if self.copies is not None and loaded.watched:
+                    self.copies.note = self.watched.wrote
                 specials = _specials(first, count, blocks, threads)
                 n = count * threads
                 addresses = [np.full(n, frame.address, np.uint64)]

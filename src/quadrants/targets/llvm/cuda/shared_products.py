@@ -65,13 +65,14 @@ def product_lines(
 
 def multiply_shared(writer: Writer, op: Op) -> None:
     """`team_multiply_shared`."""
-    (left, right, stage, unit), sums = op.operands[:4], op.operands[4:]
+    sums = op.operands[4:]
     factors = products_of([operand.type for operand in op.operands], op.attributes)
-    scalar, count = scalar_of(left.type), len(sums)
+    scalar, count = scalar_of(op.operands[0].type), len(sums)
     steps = factors[0].depth // factors[0].step
+    left, first, right, second = op.operands[:4]
     starts = [
-        _descriptors(writer, side, factor, (writer.name(stage), first), steps)
-        for side, factor, first in zip((left, right), factors, (writer.name(unit), "0"))
+        _descriptors(writer, memory, start, factor, steps)
+        for memory, start, factor in zip((left, right), (first, second), factors)
     ]
     pairs = [(f"${2 * count + 2 * k}", f"${2 * count + 2 * k + 1}") for k in range(steps)]
     kind = "tf32" if scalar.bits == 32 else scalar.name
@@ -90,14 +91,13 @@ def multiply_shared(writer: Writer, op: Op) -> None:
         writer.names[result] = writer.assign(f"extractvalue {struct} {found}, {k}")
 
 
-def _descriptors(writer: Writer, array: Value, factor: Factor, place: tuple[str, str], steps: int) -> list[str]:
-    """The descriptors of a factor, from a stage and a core matrix on, step by step."""
-    stage, unit = place
-    pointer = writer.array(array).address([stage, "0", unit, "0", "0"])
+def _descriptors(writer: Writer, memory: Value, start: Value, factor: Factor, steps: int) -> list[str]:
+    """The descriptors of a factor from a place in memory on, step by step."""
+    pointer = writer.array(memory).address([writer.name(start)])
     within = writer.assign(f"addrspacecast ptr {pointer} to ptr addrspace(3)")
     address = writer.assign(f"zext i32 {writer.assign(f'ptrtoint ptr addrspace(3) {within} to i32')} to i64")
-    start = writer.assign(f"and i64 {writer.assign(f'lshr i64 {address}, 4')}, 16383")
-    first = writer.assign(f"or disjoint i64 {start}, {descriptor_offsets(factor)}")
+    units = writer.assign(f"and i64 {writer.assign(f'lshr i64 {address}, 4')}, 16383")
+    first = writer.assign(f"or disjoint i64 {units}, {descriptor_offsets(factor)}")
     return [first, *[writer.assign(f"add i64 {first}, {k * descriptor_step(factor)}") for k in range(1, steps)]]
 
 
