@@ -74,7 +74,7 @@ def environment(device: str, is_ours: bool) -> dict[str, str]:
 
 def conformance(played: bool, seconds: float) -> dict[str, Any]:
     """How many cases of a sample passed, were refused, and failed; what it told before it was stopped counts."""
-    every, parts = ("400", "operations") if played else ("25", "programs,operations,conversions,fuzz")
+    every, parts = ("400", "operations") if played else ("10", "programs,operations,conversions,fuzz")
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile("w+", errors="replace") as told:
         command = [sys.executable, "-m", "quadrants", "conform", "--target", "cuda", "--out", f"{folder}/cuda.json"]
         command += ["--parts", parts, "--every", every, "--programs", "60", "--seconds", str(int(EACH))]

@@ -9,7 +9,7 @@ import pytest
 
 import quadrants as qd
 from quadrants.evidence.ptx.driver import PlayedDriver, played
-from quadrants.evidence.ptx.queues import LEGACY, OWN
+from quadrants.evidence.ptx.queues import DEFAULT, LEGACY, OWN, Queues
 
 pytestmark = pytest.mark.slow
 
@@ -181,3 +181,26 @@ def test_the_names_of_default_streams_are_streams(driver: PlayedDriver) -> None:
         driver.synchronise(name)
         assert driver.machine.threads > 0
     assert x[0] == 2
+
+
+def test_finalisers_of_the_host_wait_for_nothing_in_the_middle_of_a_launch() -> None:
+    """Memory that the collector finds is given back, for which the driver waits: a host's thread does that, never the GPU."""
+    queues, told = Queues(), []
+
+    class Held:
+        def __del__(self) -> None:
+            queues.wait_for_all()
+
+    def first() -> None:
+        held = Held()
+        held.itself = held
+        del held
+        for _ in range(100_000):
+            circle: list = []
+            circle.append(circle)
+        told.append("first")
+
+    queues.add(DEFAULT, first)
+    queues.add(DEFAULT, lambda: told.append("then"))
+    queues.wait_for_all()
+    assert told == ["first", "then"]

@@ -3,8 +3,11 @@ the one that is least likely: whoever forgets to wait, or to order, finds out.""
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Callable
+
+from quadrants.collector import collector_off
 
 __all__ = ["DEFAULT", "LEGACY", "OWN", "Event", "Queues"]
 
@@ -42,6 +45,7 @@ class Queues:
         self._waiting: dict[int, deque[_Item]] = {DEFAULT: deque(), OWN: deque()}
         self._free: set[int] = set()
         self._count = 0
+        self._lock = threading.RLock()
 
     def open(self, is_free: bool) -> int:
         """A new stream."""
@@ -80,23 +84,29 @@ class Queues:
 
     def wait_for(self, stream: int) -> None:
         """Runs what waits in a stream, and what it waits for."""
-        self._run(_named(stream), self._count)
+        self._come(_named(stream), self._count)
 
     def come_to(self) -> None:
         """Runs what something new in the default stream waits for."""
         for other in reversed(self._bound()):
-            self._run(other, self._count)
-        self._run(DEFAULT, self._count)
+            self._come(other, self._count)
+        self._come(DEFAULT, self._count)
 
     def wait_for_event(self, event: Event) -> None:
         """Runs what stands in front of an event."""
         if self.has(event.stream):
-            self._run(event.stream, event.number)
+            self._come(event.stream, event.number)
 
     def wait_for_all(self) -> None:
         """Runs everything: the newest streams first."""
         for stream in reversed(tuple(self._waiting)):
-            self._run(stream, self._count)
+            self._come(stream, self._count)
+
+    def _come(self, stream: int, until: int) -> None:
+        """Runs a stream's items for the host. Meanwhile no finaliser of the host's does, which would wait for items that stand behind
+        one that is not done; nor do its other threads."""
+        with self._lock, collector_off():
+            self._run(stream, until)
 
     def _bound(self) -> list[int]:
         return [other for other in self._waiting if other != DEFAULT and other not in self._free]
