@@ -84,7 +84,7 @@ class Options(MutableRecord):
     )
     graph_loops: bool = _option(
         True,
-        "GPUs repeat the loops of kernels with graph=True by themselves, where their drivers can; else the host looks.",
+        "GPUs decide on loops and branches of kernels with graph=True by themselves, where their drivers can; else the host looks.",
     )
     libraries: str = _option(
         "off",

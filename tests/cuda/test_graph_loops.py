@@ -129,7 +129,9 @@ def test_packages_of_another_form_leave_it_to_the_host(driver: PlayedDriver, mon
 def test_drivers_whose_loops_are_not_what_they_should_be_leave_it_to_the_host(
     driver: PlayedDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(driver.bindings, "_repeat", lambda _, body, works: driver.bindings._run_nodes(body, works))
+    monkeypatch.setattr(
+        driver.bindings, "_repeat", lambda _, body, works, repeats: driver.bindings._run_nodes(body, works)
+    )
     looked_at(driver)
 
 
@@ -332,3 +334,81 @@ def test_a_graph_with_a_loop_that_cannot_be_made_is_told_and_made_later(
     kernel(y, other)
     assert y.to_numpy().tolist() == [0, 3, 6] and other[None] == 0
     assert len(driver.bindings.graphs) == 2, "the graph and the body of its loop"
+
+
+def branches(driver: PlayedDriver, kernel, *arguments: object) -> None:
+    """Runs a kernel; the host has looked at nothing."""
+    told = calls(driver, lambda: kernel(*arguments))
+    assert "cuMemcpyDtoH" not in told and "cuLaunchKernel" not in told and told[-1] == "cuGraphLaunch"
+
+
+def test_branches_that_the_gpu_decides_on(driver: PlayedDriver) -> None:
+    @qd.kernel(graph=True)
+    def choose(x, which):
+        if which[None] > 2:
+            for i in range(x.shape[0]):
+                x[i] += 1
+        elif which[None] > 0:
+            for i in range(x.shape[0]):
+                x[i] += 10
+        else:
+            for i in range(x.shape[0]):
+                x[i] += 100
+        for i in range(x.shape[0]):
+            x[i] += 1000
+
+    x, which, total = numbers(0, 0, 0), number(1), 0
+    choose(x, which)
+    total += 1010
+    for value, added in ((5, 1), (0, 100), (2, 10), (-1, 100)):
+        put(which, value)
+        branches(driver, choose, x, which)
+        total += 1000 + added
+        assert x.to_numpy().tolist() == [total] * 3
+    assert "parts that it runs or leaves out" in choose.report()
+
+
+def test_branches_in_rounds_and_rounds_in_branches(driver: PlayedDriver) -> None:
+    @qd.kernel(graph=True)
+    def walk(x, steps, empty: int):
+        if steps[None] > 1:
+            while qd.graph.do_while(steps):
+                if steps[None] % 2 == 0:
+                    for i in range(x.shape[0]):
+                        x[i] = x[i] * 2
+                else:
+                    for i in range(empty):
+                        x[i] += 1
+                for i in range(1):
+                    steps[None] -= 1
+
+    x, steps = numbers(1, 1), number(1)
+    walk(x, steps, 2)
+    value = 1
+    for rounds, count in ((4, 2), (1, 2), (5, 0), (0, 2), (3, 2)):
+        put(steps, rounds)
+        driver.synchronise()
+        walk(x, steps, count)
+        for k in range(rounds, 0, -1) if rounds > 1 else ():
+            value = value * 2 if k % 2 == 0 else value + (count > 0)
+        assert x.to_numpy().tolist() == [value] * 2
+    assert "cuLaunchKernel" not in driver.bindings.calls[:0] and "cuGraphLaunch" in driver.bindings.calls
+
+
+def test_a_branch_keeps_what_it_was_told_when_it_was_asked(driver: PlayedDriver) -> None:
+    """What is written between the question and the branch does not change the answer."""
+
+    @qd.kernel(graph=True)
+    def late(x, flag):
+        is_set = flag[None] != 0
+        for i in range(x.shape[0]):
+            flag[None] = 0
+        if is_set:
+            for i in range(x.shape[0]):
+                x[i] += 1
+
+    x, flag = numbers(0), number(1)
+    late(x, flag)
+    assert x[0] == 1 and flag[None] == 0
+    late(x, flag)
+    assert x[0] == 1

@@ -40,8 +40,9 @@ class CUgraphConditionalNodeType(IntEnum):
     CU_GRAPH_COND_TYPE_SWITCH = 2
 
 
-_LOOP = (CUgraphNodeType.CU_GRAPH_NODE_TYPE_CONDITIONAL, CUgraphConditionalNodeType.CU_GRAPH_COND_TYPE_WHILE, 1)
-"""Type of the node, type of the condition, number of bodies."""
+_KINDS = (CUgraphConditionalNodeType.CU_GRAPH_COND_TYPE_WHILE, CUgraphConditionalNodeType.CU_GRAPH_COND_TYPE_IF)
+_CONDITIONAL = (CUgraphNodeType.CU_GRAPH_NODE_TYPE_CONDITIONAL, 1)
+"""Type of the node, number of bodies."""
 
 
 class NodeParameters:
@@ -97,6 +98,7 @@ class _Node:
         self.before, self.kernel, self.work = frozenset(before), kernel, work
         self.body: _Graph | None = None
         self.condition = 0
+        self.repeats = False
 
 
 class _Graph:
@@ -212,17 +214,19 @@ class GraphFunctions:
     def cuGraphAddNode(
         self, graph: int, before: list[int], edges: None, count: int, parameters: AnyParameters
     ) -> tuple[Result, int]:
-        """Loops alone: the condition is one of the graph's, or of one around it, and of no other node."""
+        """Loops and branches with one body: the condition is one of the graph's, or of one around it, and of no other node."""
         told = parameters.conditional
         here = self.graphs.get(graph)
         owner = here
         while owner is not None and told.handle not in owner.conditions:
             owner = owner.owner
-        sizes = (parameters.type, told.type, told.size, edges)
-        if here is None or owner is None or owner.conditions[told.handle] or sizes != (*_LOOP, None) or not told.ctx:
+        kind = (parameters.type, told.size, edges)
+        if here is None or owner is None or owner.conditions[told.handle] or kind != (*_CONDITIONAL, None):
+            return _INVALID, 0
+        if told.type not in _KINDS or not told.ctx:
             return _INVALID, 0
         node = _Node(before, 0, _nothing)
-        node.body, node.condition = _Graph(here), told.handle
+        node.body, node.condition, node.repeats = _Graph(here), told.handle, told.type == _KINDS[0]
         code, handle = self._add(graph, before, count, node)
         if code == _OK:
             owner.conditions[told.handle] = True
@@ -280,16 +284,18 @@ class GraphFunctions:
             if node.body is None:
                 works[handle]()
             else:
-                self._repeat(node.condition, node.body, works)
+                self._repeat(node.condition, node.body, works, node.repeats)
             left.remove(handle)
             done.add(handle)
 
-    def _repeat(self, condition: int, body: _Graph, works: dict[int, Work]) -> None:
+    def _repeat(self, condition: int, body: _Graph, works: dict[int, Work], repeats: bool) -> None:
         for _ in range(_MOST_ROUNDS):
             if self.is_faulty() or not self.machine.conditions[condition]:
                 return
             self.rounds += 1
             self._run_nodes(body, works)
+            if not repeats:
+                return
         raise Trap(f"a loop of a graph does not end within {_MOST_ROUNDS} rounds")
 
     def cuGraphDestroy(self, graph: int) -> tuple[Result]:

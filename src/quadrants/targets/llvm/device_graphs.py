@@ -4,8 +4,9 @@ The host's part of the kernel runs as ever, but its launches are compared with t
 machine code launches the graph; where sizes or arguments differ, those nodes are told; where other kernels are launched, or
 more or fewer, or launches wait for others (graph_order.py), the graph is made anew.
 
-Loops that the device repeats (host_loops.py) stand among the launches as their bodies between two marks, whose "kernels" are the
-addresses of `qd_graph_loop` and `qd_graph_loop_end`; the first one's frame is { i64 address of the flag; i64 bytes of it }.
+Loops and branches that the device decides on (host_loops.py) stand among the launches as their bodies between two marks, whose
+"kernels" are the addresses of `qd_graph_loop` or `qd_graph_branch`, and of `qd_graph_end_of`; the first one's frame is
+{ i64 address of the flag; i64 bytes of it; i64 1 where the body runs when the flag is 0, else 0 }.
 
 `qd_graph` { i64 launches so far in this run; i64 nodes; i64 whether a launch differs; ptr graph; ptr nodes; i64 whether a run
 is under way }, a node is { ptr kernel; i32 blocks; i32 threads; i64 bytes; ptr frame; ptr the driver's node, null for a mark;
@@ -42,16 +43,16 @@ __all__ = [
 ]
 
 GRAPH = "qd_graph"
-LOOP_MARKS = ("qd_graph_loop", "qd_graph_loop_end")
-_marks = (ctypes.c_uint64 * 2)()
-LOOP, LOOP_END = ctypes.addressof(_marks), ctypes.addressof(_marks) + 8
-"""What stands for a launch's kernel where a loop begins and ends."""
-_STEPS = {LOOP: LOOP_BEGINS, LOOP_END: LOOP_ENDS}
+LOOP_MARKS = ("qd_graph_loop", "qd_graph_branch", "qd_graph_end_of")
+_marks = (ctypes.c_uint64 * 3)()
+LOOP, BRANCH, LOOP_END = (ctypes.addressof(_marks) + 8 * k for k in range(3))
+"""What stands for a launch's kernel where a loop or a branch begins, and where it ends."""
+_STEPS = {LOOP: LOOP_BEGINS, BRANCH: LOOP_BEGINS, LOOP_END: LOOP_ENDS}
 
 
 def graph_symbols(graph: GraphLaunches) -> dict[str, int]:
     """The addresses of what machine code reads and writes of a kernel's graph."""
-    return {GRAPH: graph.address, LOOP_MARKS[0]: LOOP, LOOP_MARKS[1]: LOOP_END}
+    return {GRAPH: graph.address, **dict(zip(LOOP_MARKS, (LOOP, BRANCH, LOOP_END)))}
 
 
 class Node(MutableRecord):
@@ -73,7 +74,7 @@ class GraphDriver(Protocol):
     """What a driver does for graphs. `failure`: the address of the word that is not 0 once a check has failed, 0 where none can."""
 
     def has_loops(self) -> bool:
-        """Whether the device repeats loops of graphs by itself."""
+        """Whether the device decides on loops and branches of graphs by itself."""
         ...
 
     def make_graph(self, nodes: Sequence[Node], failure: int) -> Any:
@@ -194,6 +195,9 @@ class GraphLaunches:
         told = f"launched as a graph of {len(launches)}"
         if loops:
             told += f", with {loops} loop{'s' if loops > 1 else ''} that the GPU repeats"
+        branches = sum(node.kernel == BRANCH for node in self._nodes)
+        if branches:
+            told += f", {'and' if loops else 'with'} {branches} part{'s' if branches > 1 else ''} that it runs or leaves out"
         in_row = is_row([_STEPS.get(node.kernel) for node in self._nodes], [node.before for node in self._nodes])
         return told if in_row else told + ", some of them side by side"
 

@@ -26,7 +26,7 @@ from quadrants.targets.llvm.device_timing import DriverSpan
 from quadrants.targets.llvm.emit_device import CompiledTasks
 from quadrants.targets.llvm.emit_host import PLAN, LaunchShape, temporaries
 from quadrants.targets.llvm.emit_threads import block_of
-from quadrants.targets.llvm.host_loops import is_graph
+from quadrants.targets.llvm.host_loops import HostLoops
 
 __all__ = ["Compiler", "LaunchDevice"]
 
@@ -71,9 +71,10 @@ class LaunchDevice:
         launched = list(zip(tasks, prepared.frames))
         level = 1 if options.opt_level else 0
         has_loops: bool | None = None
-        if is_graph(module, False):
+        loops = HostLoops(module)
+        if loops.is_graph(False):
             has_loops = False
-        elif options.graph_loops and is_graph(module, True) and launch.graphs.has_loops():
+        elif options.graph_loops and loops.is_graph(True) and launch.graphs.has_loops():
             has_loops = True
         text = launch.text if has_loops is None else launch.graph_text
         objects, entry, externals = compiled(module, launched, text, has_loops, self.shape, level, options.verify)
@@ -82,7 +83,7 @@ class LaunchDevice:
     def restored(self, text: HostText, code: TaskCode) -> HostCode | None:
         """The host's part of a kernel and its tasks, as they were kept."""
         launch = self.driver.native_launch()
-        if launch is None or (LOOP_MARKS[0] in text.externals and not launch.graphs.has_loops()):
+        if launch is None or (not set(LOOP_MARKS).isdisjoint(text.externals) and not launch.graphs.has_loops()):
             return None
         return self._over(text, Tasks(self, code))
 

@@ -22,7 +22,7 @@ from quadrants.targets.llvm.device_graphs import GraphLaunches
 from quadrants.targets.llvm.device_host import Plan
 from quadrants.targets.llvm.device_state import STATE, State
 from quadrants.targets.llvm.graph_order import Access, accesses_of
-from quadrants.targets.llvm.host_loops import is_graph
+from quadrants.targets.llvm.host_loops import HostLoops
 
 if TYPE_CHECKING:
     from quadrants.targets.llvm.device_launches import LaunchDevice
@@ -78,13 +78,12 @@ class Tasks:
             return [told]
         if module is None or not module.kernel.attributes.get("graph"):
             return []
-        if not is_graph(module, True):
+        loops = HostLoops(module)
+        if not loops.is_graph(True):
             return ["launched one by one: the host looks at numbers in between, or carries some from round to round"]
-        return (
-            []
-            if is_graph(module, False)
-            else ["launched one by one: loops are not the GPU's (graph_loops), or its driver has none"]
-        )
+        if loops.is_graph(False):
+            return []
+        return ["launched one by one: loops are not the GPU's (graph_loops), or its driver has none"]
 
     def get_ready(self) -> None:
         """Loads the kernels, unless that is done."""

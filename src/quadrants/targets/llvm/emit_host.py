@@ -37,7 +37,7 @@ from quadrants.targets.llvm.emit_control import DISPATCH, Handler, write_region
 from quadrants.targets.llvm.emit_control import HANDLERS as CONTROL
 from quadrants.targets.llvm.emit_functions import EntryWriter
 from quadrants.targets.llvm.emit_threads import MULTIPLE, threads_for
-from quadrants.targets.llvm.host_loops import DeviceLoop, device_loop
+from quadrants.targets.llvm.host_loops import DeviceLoop, HostLoops
 from quadrants.targets.llvm.scalars import memory_type
 from quadrants.targets.llvm.writer import Program, Unit, Writer, scalar
 
@@ -90,7 +90,7 @@ class _HostWriter(EntryWriter):
         self.launched = {loop: (k, *pair) for k, (loop, pair) in enumerate(zip(loops, launched))}
         self.shape = shape
         self.is_graph = has_loops is not None
-        self.has_loops = bool(has_loops)
+        self.decided = HostLoops(module) if has_loops else None
         self.handlers = {**DISPATCH, **_HANDLERS}
         self.temporaries = {op: k for k, op in enumerate(temporaries(module))}
         self._kernels = self.plan(_MEMORY + 16 * len(self.temporaries))
@@ -234,21 +234,15 @@ def _filled(writer: _HostWriter, task: Task, frame: Frame) -> str:
 
 def _while(writer: Writer, op: Op) -> None:
     assert isinstance(writer, _HostWriter)
-    loop = device_loop(op) if writer.has_loops else None
+    loop = writer.decided.loop(op) if writer.decided is not None else None
     if loop is None:
         CONTROL["while"](writer, op)
         return
-    begin, end = LOOP_MARKS
     write_region(writer, _asking(loop))
-    place = writer.words(2)
-    type_ = loop.flag.type
-    assert isinstance(type_, ArrayType)
-    store_word(writer, place, 0, writer.assign(f"load i64, ptr {writer.array(loop.flag).pointer}, align 8"))
-    store_word(writer, place, 1, str(type_.scalar.bytes))
-    _mark(writer, begin, place, 16)
+    size = _mark_flag(writer, LOOP_MARKS[0], loop.flag, False)
     write_region(writer, loop.body)
     write_region(writer, _asking(loop))
-    _mark(writer, end, writer.assign(f"getelementptr inbounds i8, ptr {place}, i64 8"), 8)
+    _mark(writer, LOOP_MARKS[2], size, 8)
 
 
 def _asking(loop: DeviceLoop) -> Block:
@@ -257,8 +251,33 @@ def _asking(loop: DeviceLoop) -> Block:
     return block
 
 
+def _if(writer: Writer, op: Op) -> None:
+    assert isinstance(writer, _HostWriter)
+    branch = writer.decided.branch(op) if writer.decided is not None else None
+    if branch is None:
+        CONTROL["if"](writer, op)
+        return
+    for region, is_otherwise in ((branch.then, False), (branch.otherwise, True)):
+        if any(inner.attribute("parallel") for inner in walk(region)):
+            size = _mark_flag(writer, LOOP_MARKS[1], branch.flag, is_otherwise)
+            write_region(writer, region)
+            _mark(writer, LOOP_MARKS[2], size, 8)
+
+
+def _mark_flag(writer: _HostWriter, mark: str, flag: Value, is_inverted: bool) -> str:
+    """Marks where a loop or a branch begins, with the flag that decides on it; gives the address of the flag's size."""
+    place = writer.words(3)
+    type_ = flag.type
+    assert isinstance(type_, ArrayType)
+    store_word(writer, place, 0, writer.assign(f"load i64, ptr {writer.array(flag).pointer}, align 8"))
+    store_word(writer, place, 1, str(type_.scalar.bytes))
+    store_word(writer, place, 2, str(int(is_inverted)))
+    _mark(writer, mark, place, 24)
+    return writer.assign(f"getelementptr inbounds i8, ptr {place}, i64 8")
+
+
 def _mark(writer: _HostWriter, mark: str, place: str, size: int) -> None:
-    """Where a loop begins or ends stands among the launches."""
+    """Where a loop or a branch begins or ends stands among the launches."""
     arguments = f"ptr @{mark}, i32 0, i32 0, ptr {place}, i64 {size}"
     writer.give_back_unless_zero(writer.call("i32", "qd_launch", arguments, "ptr, i32, i32, ptr, i64"))
 
@@ -266,6 +285,8 @@ def _mark(writer: _HostWriter, mark: str, place: str, size: int) -> None:
 def _load(writer: Writer, op: Op) -> None:
     """A number that only the device has: the only one of its array."""
     assert isinstance(writer, _HostWriter)
+    if writer.decided is not None and writer.decided.is_asked(op):
+        return  # the device's affair
     type_, memory = scalar(op.results[0]), memory_type(scalar(op.results[0]))
     slot = writer.words(1)
     descriptor = writer.array(op.operands[0]).pointer
@@ -331,6 +352,7 @@ def _release(writer: Writer, op: Op) -> None:
 _HANDLERS: dict[str, Handler] = {
     "for": _for,
     "while": _while,
+    "if": _if,
     "load": _load,
     "temporary": _temporary,
     "release": _release,

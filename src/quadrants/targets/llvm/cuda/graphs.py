@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from quadrants.targets.llvm.cuda.loops import Loops, loop_parameters
-from quadrants.targets.llvm.device_graphs import LOOP, LOOP_END, Node
+from quadrants.targets.llvm.device_graphs import BRANCH, LOOP, LOOP_END, Node
 
 __all__ = ["GraphCalls"]
 
@@ -25,7 +25,8 @@ class _Graph:
 
 
 class _Loop:
-    """What the driver has of a loop: its condition, its node, and the nodes that decide on the first round and on the others."""
+    """What the driver has of a loop or a branch: its condition, its node, and the nodes that decide on the first round and on the
+    others."""
 
     def __init__(self, condition: Any) -> None:
         self.condition = condition
@@ -36,7 +37,7 @@ class _Loop:
 
 def _handle(node: Node) -> Any:
     """The driver's node for which those wait that come behind a launch, or a loop."""
-    return node.handle.node if node.kernel == LOOP else node.handle
+    return node.handle.node if node.kernel in (LOOP, BRANCH) else node.handle
 
 
 class GraphCalls:
@@ -75,11 +76,12 @@ class GraphCalls:
             for node in nodes:
                 here, loop = bodies[-1]
                 before = [_handle(nodes[number]) for number in node.before]
-                if node.kernel == LOOP:
+                if node.kernel in (LOOP, BRANCH):
                     bodies.append((self._begin_loop(here, before, node, failure), node))
                 elif node.kernel == LOOP_END:
                     assert loop is not None
-                    loop.handle.again = self._add(here, before, self._loops.decision(loop, failure))
+                    if loop.kernel == LOOP or not before:  # a body is never empty
+                        loop.handle.again = self._add(here, before, self._loops.decision(loop, failure))
                     bodies.pop()
                 else:
                     node.handle = self._add(here, before, node)
@@ -96,11 +98,11 @@ class GraphCalls:
         return handle
 
     def _begin_loop(self, graph: Any, before: list[Any], node: Node, failure: int) -> Any:
-        """Adds who decides on the first round, and the loop; gives the graph of its body."""
+        """Adds who decides on the first round, and the loop or branch; gives the graph of its body."""
         condition = self._call(self._cuda.cuGraphConditionalHandleCreate, graph, self._context, 0, 0)
         loop = node.handle = _Loop(condition)
         loop.first = self._add(graph, before, self._loops.decision(node, failure))
-        parameters = loop_parameters(self._cuda, condition, self._context)
+        parameters = loop_parameters(self._cuda, node.kernel == LOOP, condition, self._context)
         # Up to 12.9 the package has the form that takes data of edges under a name of its own, from 13.0 on no other one.
         edges = () if hasattr(self._cuda, "cuGraphAddNode_v2") else (None,)
         loop.node = self._call(self._cuda.cuGraphAddNode, graph, [loop.first], *edges, 1, parameters)
@@ -120,9 +122,9 @@ class GraphCalls:
     def change_node(self, graph: _Graph, node: Node, failure: int) -> None:
         """From the next launch on the node has other sizes and another frame."""
         self._here()
-        if node.kernel == LOOP:
+        if node.kernel in (LOOP, BRANCH):
             parameters, keep = self._parameters(self._loops.decision(node, failure))
-            handles = [node.handle.first, node.handle.again]
+            handles = [handle for handle in (node.handle.first, node.handle.again) if handle is not None]
         else:
             parameters, keep = self._parameters(node)
             handles = [node.handle]

@@ -1,4 +1,4 @@
-"""Loops of graphs that the GPU repeats by itself: conditional nodes of NVIDIA's driver, from 12.4 on.
+"""Loops and branches of graphs that the GPU decides on by itself: conditional nodes of NVIDIA's driver, from 12.4 on.
 
 Whether there is another round only code of the GPU's can decide, through `cudaGraphSetConditional`: to PTX a function from outside,
 which the driver has (and NVIDIA's assembler knows, for every GPU), so nothing has to be linked. A kernel of one thread does that, in
@@ -66,7 +66,7 @@ class Loops:
         driver = self._driver
         words = driver.allocate(8)
         words.write(0, struct.pack("<2i", _ROUNDS, 0))
-        flag = Node(LOOP, 0, 0, _content(struct.pack("<2q", words.address, 4)))
+        flag = Node(LOOP, 0, 0, _content(struct.pack("<3q", words.address, 4, 0)))
         step = struct.pack("<3Q", words.address, 0, 0)
         try:
             nodes = [
@@ -92,9 +92,9 @@ class Loops:
         return self._kernels[name]
 
     def decision(self, loop: Node, failure: int) -> Node:
-        """The launch that decides on a round of a loop."""
-        flag, size = struct.unpack("<2q", loop.frame.raw)
-        frame = decide_frame(int(loop.handle.condition), flag, size, failure)
+        """The launch that decides on a round of a loop, or on a branch."""
+        flag, size, is_inverted = struct.unpack("<3q", loop.frame.raw)
+        frame = decide_frame(int(loop.handle.condition), flag, size, failure, bool(is_inverted))
         return Node(self._kernel(DECIDE), 1, 1, _content(frame))
 
 
@@ -102,12 +102,13 @@ def _content(frame: bytes) -> Any:
     return ctypes.create_string_buffer(frame, max(len(frame), 1))
 
 
-def loop_parameters(cuda: Any, condition: Any, context: Any) -> Any:
-    """A loop in the driver's words."""
+def loop_parameters(cuda: Any, is_loop: bool, condition: Any, context: Any) -> Any:
+    """A loop or a branch in the driver's words."""
+    kinds = cuda.CUgraphConditionalNodeType
     made = cuda.CUgraphNodeParams()
     made.type = cuda.CUgraphNodeType.CU_GRAPH_NODE_TYPE_CONDITIONAL
     made.conditional.handle = condition
-    made.conditional.type = cuda.CUgraphConditionalNodeType.CU_GRAPH_COND_TYPE_WHILE
+    made.conditional.type = kinds.CU_GRAPH_COND_TYPE_WHILE if is_loop else kinds.CU_GRAPH_COND_TYPE_IF
     made.conditional.size = 1
     made.conditional.ctx = context
     return made
@@ -118,11 +119,11 @@ def decide_text(sm: int) -> str:
     return _TEXT.replace("VERSION", "8.7" if sm >= 100 else "8.3").replace("SM", str(sm))
 
 
-def decide_frame(condition: int, flag: int, size: int, failure: int) -> bytes:
-    """Another round while the number of 1 or 4 bytes at `flag` is not 0, and none once the i32 at `failure`, where that is not
-    null, is not 0: then tasks do nothing any more, and the flag stays as it is."""
+def decide_frame(condition: int, flag: int, size: int, failure: int, is_inverted: bool = False) -> bytes:
+    """Another round while the number of 1 or 4 bytes at `flag` is not 0 (`is_inverted`: is 0), and none once the i32 at `failure`,
+    where that is not null, is not 0: then tasks do nothing any more, and the flag stays as it is."""
     assert size in (1, 4)
-    return struct.pack("<4Q", condition, flag, size, failure)
+    return struct.pack("<5Q", condition, flag, size, failure, is_inverted)
 
 
 _TEXT = """.version VERSION
@@ -137,18 +138,19 @@ _TEXT = """.version VERSION
 ;
 
 .visible .entry qd_decide(
-	.param .align 8 .b8 qd_decide_param_0[32]
+	.param .align 8 .b8 qd_decide_param_0[40]
 )
 .maxntid 1
 {
 	.reg .pred %p<5>;
-	.reg .b32 %r<4>;
-	.reg .b64 %rd<5>;
+	.reg .b32 %r<5>;
+	.reg .b64 %rd<6>;
 
 	ld.param.u64 %rd1, [qd_decide_param_0];
 	ld.param.u64 %rd2, [qd_decide_param_0+8];
 	ld.param.u64 %rd3, [qd_decide_param_0+16];
 	ld.param.u64 %rd4, [qd_decide_param_0+24];
+	ld.param.u64 %rd5, [qd_decide_param_0+32];
 	setp.eq.s64 %p1, %rd3, 1;
 	@%p1 bra BYTE;
 	ld.global.u32 %r1, [%rd2];
@@ -158,6 +160,8 @@ BYTE:
 KNOWN:
 	setp.ne.s32 %p2, %r1, 0;
 	selp.u32 %r2, 1, 0, %p2;
+	cvt.u32.u64 %r4, %rd5;
+	xor.b32 %r2, %r2, %r4;
 	setp.eq.s64 %p3, %rd4, 0;
 	@%p3 bra TELL;
 	ld.global.u32 %r3, [%rd4];
