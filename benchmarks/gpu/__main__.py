@@ -42,7 +42,7 @@ PEERS = {
     "upstream": "quadrants",
 }
 """The peers' programs, and the packages that they need."""
-HOST = "facts,order,times,graphs,loops,recursion,prints,checks,memory,sharing,kept,fault"
+HOST = "warpgroups,facts,order,times,graphs,loops,recursion,prints,checks,memory,sharing,kept,fault"
 MINUTES = 5.5
 SECONDS = {"host": 70.0, "ours": 75.0, "conformance": 100.0, "workloads": 75.0, "peer": 30.0}
 EACH = 25.0
@@ -186,7 +186,12 @@ class Check:
         Path(self.options.out).write_text(json.dumps(self.report, indent=1) + "\n")
 
     def host(self) -> None:
-        self.report["host"] = self.ours("host", "host.py", HOST.split(","))
+        first, *others = HOST.split(",")
+        self.report["host"] = self.ours("host", "host.py", [first])
+        if not self.report["host"].get(first, {}).get("ok"):
+            os.environ["QD_WARPGROUPS"] = "0"  # each process would ask again, and be lost for all else
+            print("host       all that follows does without warpgroups (QD_WARPGROUPS=0)", flush=True)
+        self.report["host"].update(self.ours("host", "host.py", others))
 
     def cases(self) -> None:
         self.report["cases"]["ours"] = self.ours("ours", "worker.py", self.names, "ours")

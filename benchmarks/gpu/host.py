@@ -121,8 +121,12 @@ def facts() -> str:
     driver = begin()
     equal(np.asarray(total(numbers(1000, 3))), 3000)
     version = int(driver._call(driver._cuda.cuDriverGetVersion))
-    loops = "its own" if driver.has_loops() else "the host's"
-    return f"CUDA {version // 1000}.{version % 1000 // 10}, sm_{driver.sm}, {driver.multiprocessors} multiprocessors, loops of graphs are {loops}"
+    return f"CUDA {version // 1000}.{version % 1000 // 10}, sm_{driver.sm}, {driver.multiprocessors} multiprocessors"
+
+
+def warpgroups() -> str:
+    """Whether the GPU's warpgroups multiply as they should: asked apart, for a wrong question may lose the GPU."""
+    return "they multiply" if begin().warpgroups else "they are not used"
 
 
 def order() -> str:
@@ -181,13 +185,13 @@ def graphs() -> str:
 
 def loops() -> str:
     """A loop over a flag in a graph."""
-    begin()
+    driver = begin()
     x, left = numbers(30), qd.ndarray(qd.i32, ())
     for count in (5, 1, 17):
         left.fill(count)
         settle(x, left)
     equal(x.to_numpy(), [23] * 30)
-    return ""
+    return "the GPU's own" if driver.has_loops() else "the host's"
 
 
 def recursion() -> str:
@@ -312,7 +316,21 @@ def fault() -> str:
 
 CASES: dict[str, Callable[[], str]] = {
     case.__name__: case
-    for case in (facts, order, times, graphs, loops, recursion, prints, checks, memory, sharing, kept, fault)
+    for case in (
+        warpgroups,
+        facts,
+        order,
+        times,
+        graphs,
+        loops,
+        recursion,
+        prints,
+        checks,
+        memory,
+        sharing,
+        kept,
+        fault,
+    )
 }
 
 

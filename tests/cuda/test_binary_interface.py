@@ -55,6 +55,24 @@ def declared(include: Path) -> dict[str, list[str]]:
     return {name: [re.sub(r"\b\w+$", "", part).strip() for part in given.split(",")] for name, given in found}
 
 
+MEMBERS = ["func", *[f"{kind}Dim{axis}" for kind in ("grid", "block") for axis in "XYZ"], "sharedMemBytes"]
+MEMBERS += ["kernelParams", "extra", "kern", "ctx"]
+
+
+def node_checks() -> list[str]:
+    """The structure that machine code fills for a node, member by member."""
+    (types,) = re.findall(r"%node_parameters = type \{ ([^}]*) \}", nvidia._LAUNCH_GRAPH)
+    widths = [{"ptr": 8, "i32": 4}[type_] for type_ in types.split(", ")]
+    checks, offset = ["#include <stddef.h>"], 0
+    for name, width in zip(MEMBERS, widths, strict=True):
+        offset = -(-offset // width) * width
+        member = f"CUDA_KERNEL_NODE_PARAMS, {name}"
+        checks.append(f'_Static_assert(offsetof({member}) == {offset}, "{name}");')
+        checks.append(f'_Static_assert(sizeof(((CUDA_KERNEL_NODE_PARAMS *)0)->{name}) == {width}, "{name}");')
+        offset += width
+    return [*checks, f'_Static_assert(sizeof(CUDA_KERNEL_NODE_PARAMS) == {offset}, "a node");']
+
+
 ORDERED = [("cuCtxSetCurrent", "ptr"), ("cuEventRecord", "ptr, ptr"), ("cuStreamWaitEvent", "ptr, ptr, i32")]
 """What the launcher calls by address (runtime/launch_native.py)."""
 
@@ -92,6 +110,7 @@ def test_machine_code_calls_what_the_header_declares(folder: Path, tmp_path: Pat
     checks.append(f'_Static_assert(sizeof(struct ours) == sizeof({kernel}), "size");')
     for k, name in enumerate(NODE):
         checks.append(f'_Static_assert(offsetof(struct ours, m{k}) == offsetof({kernel}, {name}), "{name}");')
+    checks += node_checks()
     source = tmp_path / "check.c"
     source.write_text("\n".join(checks) + "\n")
     options = ["-c", "-Wall", "-Wno-missing-prototypes", "-Werror", f"-I{include}", "-o", os.devnull]

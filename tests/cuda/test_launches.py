@@ -235,6 +235,18 @@ def test_memory_that_is_not_there_is_told_with_the_kernel(driver: PlayedDriver) 
     harmless(np.zeros(10))
 
 
+def test_codes_that_the_package_does_not_know_are_told(driver: PlayedDriver) -> None:
+    """A driver that is newer than the package has more of them."""
+    assert "the code 4711, which the package" in str(driver.error_of(4711))
+
+    class Newer(Bindings):
+        def cuInit(self, flags: int) -> tuple[Result]:
+            return (Result(4711),)
+
+    with pytest.raises(QuadrantsRuntimeError, match="a code that the package cuda-bindings does not know: 4711"):
+        NvidiaDriver(Newer())
+
+
 def test_a_package_that_does_not_go_with_the_driver_is_told() -> None:
     """It looks for the driver's functions when one of them is first called."""
 

@@ -235,6 +235,10 @@ class NvidiaDriver(StreamCalls, GraphCalls):
     def _call(self, function: Any, *arguments: Any) -> Any:
         try:
             code, *results = function(*arguments)
+        except ValueError as error:
+            raise QuadrantsRuntimeError(
+                f"the GPU's driver gives a code that the package cuda-bindings does not know: {error}"
+            ) from None
         except RuntimeError as error:
             raise error if isinstance(error, (QuadrantsRuntimeError, RecursionError)) else _unsuited(error) from None
         if int(code) != 0:
@@ -254,7 +258,13 @@ class NvidiaDriver(StreamCalls, GraphCalls):
 
     def error_of(self, code: int) -> Exception:
         """What a launch by machine code gave."""
-        return self._error(self._cuda.CUresult(code), "cuLaunchKernel")
+        try:
+            known = self._cuda.CUresult(code)
+        except ValueError:
+            return QuadrantsRuntimeError(
+                f"the GPU's driver gives the code {code}, which the package cuda-bindings does not know"
+            )
+        return self._error(known, "cuLaunchKernel")
 
     def allocate(self, size: int) -> DriverMemory:
         self._here()
