@@ -1,9 +1,10 @@
 """Stencils on devices whose blocks of threads share memory: what the iterations of a block read of an array, a box and its halo, is
 loaded once into shared memory, and read there.
 
-Only where that is less work by the model: a load of neighbouring elements that do not begin where a line of memory does
-takes two of its lines, in shared memory one; each element of a box costs a load, a store and a part of a barrier. A cross of five
-points stays as it is, a square of nine is staged.
+Only where that takes less time by the model, for a subgroup's iterations: the longer one of what its accesses take and what its
+instructions take. A load of neighbouring elements that do not begin where a line of memory does takes two of its lines, in shared memory
+one. Each point is a load and an operation; an element of a box costs its place and the array's border, too. Caches serve squares of nine
+points as well with less than half of the instructions; squares of 25 are staged.
 """
 
 from __future__ import annotations
@@ -26,10 +27,14 @@ __all__ = ["run"]
 
 _SHAPES = {1: (256,), 2: (8, 32), 3: (4, 4, 16)}
 """Iterations of a block along each counter; powers of two."""
-_STAGED = 3.0
-"""What an element of a box costs, in reads of shared memory."""
-_GAIN = 1.1
-"""How much less work it has to be."""
+_ISSUED = 4.0
+"""Instructions that hardware issues while it makes one access."""
+_POINT, _PLAIN, _BOXED, _ELEMENT = 2, 32, 45, 25
+"""Instructions: of a point, of an iteration of the loop beside its points, of a thread with a box, of an element of a box."""
+_STAGED = 2.0
+"""Accesses of an element of a box."""
+_GAIN = 1.2
+"""How many times the time with boxes has to be more without."""
 _WRITES = frozenset({"store", "update", "compare_exchange"})
 _NEVER = frozenset({"call", "external", "random", "check", "print", "return"})
 
@@ -72,10 +77,12 @@ class _Box(Record):
         return self.volume * scalar_of(self.pattern.array.type).bytes
 
     def gain(self, threads: int) -> float:
-        """Work without a box by work with it."""
+        """Time without a box by time with it."""
         places = set(self.loads.values())
-        without = sum(1 if place[-1] == 0 else 2 for place in places)
-        return without / (len(places) + _STAGED * self.volume / threads)
+        points, each = len(places), self.volume / threads
+        lines = sum(1 if place[-1] == 0 else 2 for place in places)
+        without = max(lines, (_POINT * points + _PLAIN) / _ISSUED)
+        return without / max(points + _STAGED * each, (_POINT * points + _BOXED + _ELEMENT * each) / _ISSUED)
 
 
 def run(module: Module, context: PassContext) -> None:
