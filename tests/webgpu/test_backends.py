@@ -48,7 +48,40 @@ def test_f64_is_refused_with_the_line(device: WebDevice) -> None:
     name = qd.cfg.arch.name
     with pytest.raises(
         QuadrantsUnsupportedError, match=rf"test_backends.py:\d+:\d+: the target {name} has no f64 on this machine"
-    ):
+    ) as caught:
         waves(np.ones(3), np.zeros(1))
+    assert "found:    `x`: array<f64, 1, C>" in str(caught.value) and "x.astype(np.float32)" in str(caught.value)
     assert not table.find(qd.cfg.arch).record().has_dtype(qd.f64)
     assert name in table.find(qd.cfg.arch).record().version.lower()
+
+
+def test_debug_mode_checks_powers_without_f64(device: WebDevice) -> None:
+    qd.init(
+        arch=qd.cfg.arch, debug=True, offline_cache=False, enable_fallback=False, default_ip=qd.i32, log_level="error"
+    )
+
+    @qd.kernel
+    def raised(base: qd.types.ndarray(), exponent: qd.types.ndarray()):
+        for i in range(base.shape[0]):
+            base[i] = base[i] ** exponent[i]
+
+    for dtype in (np.int32, np.int64):
+        bits = np.iinfo(dtype).bits
+        fitting = [
+            (3, 3),
+            (-1, 2**24 + 1),
+            (2, bits - 2),
+            (-2, bits - 1),
+            (0, 0),
+            (46340, 2),
+            (1290, 3),
+            (-1290, 3),
+            (7, 1),
+        ]
+        bases, exponents = (np.array(column, dtype) for column in zip(*fitting))
+        expected = [base**exponent for base, exponent in fitting]
+        raised(bases, exponents)
+        assert bases.tolist() == expected
+        for base, exponent in ((2, bits - 1), (10, bits), (3, 41), (1 << bits // 2, 2), (-(1 << bits // 2), 3)):
+            with pytest.raises(qd.QuadrantsAssertionError, match=rf"{base} \*\* {exponent} overflows i{bits}"):
+                raised(np.array([base], dtype), np.array([exponent], dtype))

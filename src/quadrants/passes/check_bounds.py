@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Block, Function, Module, Op, Value
-from quadrants.ir.types import ArrayType, shape_of
+from quadrants.ir.types import ArrayType, f32, f64, shape_of
 from quadrants.passes.check_values import check_after, check_before
 from quadrants.passes.context import PassContext
 from quadrants.passes.fold import number_of
@@ -33,6 +33,7 @@ class _Checker:
         self.names: dict[Value, str] = dict(zip(function.parameters, names))
         self.context = context
         self.arithmetic = context.options.debug
+        self.wide = f64 if context.record is None or context.record.has_dtype(f64) else f32
 
     def block(self, block: Block) -> None:
         out = Block()
@@ -48,7 +49,7 @@ class _Checker:
                 self._count(check_before(op, builder))
             out.ops.append(op)
             if self.arithmetic:
-                self._count(check_after(op, builder))
+                self._count(check_after(op, builder, self.wide))
         block.ops = out.ops
 
     def _count(self, checks: int) -> None:

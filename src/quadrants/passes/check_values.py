@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Op, Value
-from quadrants.ir.types import MatrixType, f64, i64, scalar_of, shape_of
+from quadrants.ir.types import MatrixType, ScalarType, i64, scalar_of, shape_of
 from quadrants.passes.fold import number_of
 
 __all__ = ["CHECKED", "check_after", "check_before"]
@@ -52,25 +52,26 @@ def check_before(op: Op, builder: Builder) -> int:
     return _check(builder, is_fine, text, shown, "zero")
 
 
-def check_after(op: Op, builder: Builder) -> int:
-    """Emits the check of what an operation has computed behind it; gives how many checks there are."""
+def check_after(op: Op, builder: Builder, wide: ScalarType) -> int:
+    """Emits the check of what an operation has computed behind it; gives how many checks there are. `wide`: the widest floats that
+    the target has."""
     kind = op.kind
     if kind in CHECKED:
-        return _check_result(kind, op.operands, op.results[0], builder)
+        return _check_result(kind, op.operands, op.results[0], builder, wide)
     if kind == "update" and op.attributes["by"] in _UPDATES and not scalar_of(op.results[0].type).is_float:
         kind, operands = op.attributes["by"], (op.results[0], op.operands[0])
-        return _check_result(kind, operands, builder.emit(kind, *operands), builder)
+        return _check_result(kind, operands, builder.emit(kind, *operands), builder, wide)
     return 0
 
 
-def _check_result(kind: str, operands: tuple[Value, ...], result: Value, builder: Builder) -> int:
+def _check_result(kind: str, operands: tuple[Value, ...], result: Value, builder: Builder, wide: ScalarType) -> int:
     scalar = scalar_of(result.type)
     if scalar.is_float:
         if kind not in _MAKING_NAN:
             return 0
         is_fine, what = _is_no_new_nan(operands, result, builder), "is NaN"
     elif scalar.is_signed and kind in _OVERFLOWING and not _is_small(kind, operands):
-        is_fine, what = _fits(kind, operands, result, builder), f"overflows {scalar}"
+        is_fine, what = _fits(kind, operands, result, builder, wide), f"overflows {scalar}"
     else:
         return 0
     shown = () if shape_of(result.type) else operands
@@ -106,7 +107,7 @@ def _is_small(kind: str, operands: tuple[Value, ...]) -> bool:
     return divisor is not None and divisor != -1
 
 
-def _fits(kind: str, operands: tuple[Value, ...], result: Value, builder: Builder) -> Value:
+def _fits(kind: str, operands: tuple[Value, ...], result: Value, builder: Builder, wide: ScalarType) -> Value:
     """Whether the result is what it would be in integers without bounds."""
     if len(operands) == 1:
         return builder.ne(operands[0], builder.literal_like(operands[0], scalar_of(result.type).minimum))
@@ -114,7 +115,7 @@ def _fits(kind: str, operands: tuple[Value, ...], result: Value, builder: Builde
     if kind in ("floordiv", "truncdiv"):
         return _quotient_fits(builder, left, right)
     if kind == "pow":
-        return _power_fits(builder, left, right, result)
+        return _power_fits(builder, left, right, result, wide)
     if scalar_of(result.type).bits == 64:
         return _FITS[kind](builder, left, right, result)
     # Law: the result is right if it equals the one in 64 bits.
@@ -128,16 +129,18 @@ def _quotient_fits(builder: Builder, left: Value, right: Value) -> Value:
     return builder.bit_or(builder.ne(left, smallest), builder.ne(right, builder.literal_like(right, -1)))
 
 
-def _power_fits(builder: Builder, base: Value, exponent: Value, result: Value) -> Value:
-    """Law: wrapped results of numbers below 2**(bits + 1) are apart from the right ones by more than a millionth; a power
-    of a whole number by a negative one is never large."""
-    right = builder.pow(builder.cast(base, f64), builder.cast(exponent, f64))
+def _power_fits(builder: Builder, base: Value, exponent: Value, result: Value, wide: ScalarType) -> Value:
+    """Law: wrapped results of numbers below 2**(bits + 1) are apart from the right ones by more than a millionth, which floats
+    tell, f32 too; a power of a whole number by a negative one is never large, nor is one of -1, 0 or 1."""
+    right = builder.pow(builder.cast(base, wide), builder.cast(exponent, wide))
     size = builder.abs(right)
-    difference = builder.abs(builder.sub(builder.cast(result, f64), right))
+    difference = builder.abs(builder.sub(builder.cast(result, wide), right))
     is_close = builder.le(difference, builder.mul(size, builder.literal_like(size, 1e-6)))
     is_small = builder.lt(size, builder.literal_like(size, 2.0 ** (scalar_of(result.type).bits + 1)))
     is_negative = builder.lt(exponent, builder.zero_like(exponent))
-    return builder.bit_or(is_negative, builder.bit_and(is_close, is_small))
+    one = builder.one_like(base)
+    is_unit = builder.bit_and(builder.le(base, one), builder.ge(base, builder.neg(one)))
+    return builder.bit_or(builder.bit_or(is_negative, is_unit), builder.bit_and(is_close, is_small))
 
 
 def _sum_fits(builder: Builder, left: Value, right: Value, result: Value) -> Value:

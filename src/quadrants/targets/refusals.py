@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from quadrants.errors import QuadrantsUnsupportedError
-from quadrants.ir.nodes import Function, Location, Module, Op, walk
-from quadrants.ir.types import Type, scalar_of, scalar_types
+from quadrants.ir.nodes import Function, Location, Module, Op, Value, walk
+from quadrants.ir.types import ArrayType, Type, f32, scalar_of, scalar_types
 from quadrants.passes.places import shown
 from quadrants.targets.capability import CapabilityRecord
 
@@ -21,15 +21,26 @@ def refuse(module: Module, record: CapabilityRecord) -> None:
     if not missing:
         return
     for function in module.functions.values():
-        for type_, location in _values(function):
-            if scalar_of(type_).name in missing:
+        for value, location in _values(function):
+            scalar = scalar_of(value.type)
+            if scalar.name in missing:
                 raise QuadrantsUnsupportedError.at(
                     shown(location),
-                    f"the target {record.name} has no {scalar_of(type_)} on this machine",
-                    found=str(type_),
+                    f"the target {record.name} has no {scalar} on this machine",
+                    found=f"`{value.name}`: {value.type}" if value.name else str(value.type),
                     expected=f"one of {', '.join(scalar.name for scalar in scalar_types if record.has_dtype(scalar))}",
-                    hint="use another type, or another target: qd.init(arch=…)",
+                    hint=_way_out(value.type, record),
                 )
+
+
+def _way_out(type_: Type, record: CapabilityRecord) -> str:
+    """What may take a type's place."""
+    wide = scalar_of(type_)
+    if not (wide.is_float and wide.bits == 64 and record.has_dtype(f32)):
+        return "use another type, or another target: qd.init(arch=…)"
+    where = "give the kernel an array of f32 (`x.astype(np.float32)`, `dtype=qd.f32`)"
+    use = where if isinstance(type_, ArrayType) else "use qd.f32, or a number without a type: it is f32 there"
+    return f"{use}, or take another target: qd.init(arch=…)"
 
 
 def _refuse_functions_of_c(module: Module, record: CapabilityRecord) -> None:
@@ -58,10 +69,10 @@ def _refuse_assembly(op: Op, record: CapabilityRecord) -> None:
         )
 
 
-def _values(function: Function) -> Iterator[tuple[Type, Location | None]]:
-    """The type of every value, with the place that it comes from."""
+def _values(function: Function) -> Iterator[tuple[Value, Location | None]]:
+    """Every value, with the place that it comes from."""
     for parameter in function.parameters:
-        yield parameter.type, function.location
+        yield parameter, function.location
     for op in walk(function.body):
         for result in op.results:
-            yield result.type, op.location
+            yield result, op.location
