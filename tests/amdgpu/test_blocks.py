@@ -48,6 +48,16 @@ def in_memory(x: qd.types.ndarray(), y: qd.types.ndarray()):
         y[i] = tile[255 - t]
 
 
+def in_memory_of_waves(x: qd.types.ndarray(), y: qd.types.ndarray()):
+    qd.loop_config(block_dim=64)
+    for i in range(len(x)):
+        t = block.thread_idx()
+        tile = block.SharedArray((64,), qd.f32)
+        tile[t] = x[i]
+        subgroup.sync()
+        y[i] = tile[t ^ 1]
+
+
 def by_shuffles(x: qd.types.ndarray(), y: qd.types.ndarray()):
     qd.loop_config(block_dim=64)
     for i in range(len(x)):
@@ -75,6 +85,19 @@ def test_memory_of_the_block_is_the_processors_own(driver: AssemblingDriver) -> 
     assert len(named(found, "s_barrier")) >= 2 and not named(found, "flat_", "scratch_")
     (kernel,) = driver.made[-1].usage
     assert kernel.shared_bytes == 1024 and kernel.block == 256 and kernel.stack_bytes == 0
+
+
+def test_waves_wait_by_themselves(driver: AssemblingDriver) -> None:
+    """The order of a wave's accesses costs no barrier: only the one between two blocks stands there."""
+    x, y = np.arange(256, dtype=np.float32), np.zeros(256, np.float32)
+    found = instructions(driver, in_memory_of_waves, x, y)
+    assert (y == x.reshape(-1, 2)[:, ::-1].ravel()).all()
+    write, read = (
+        next(k for k, name in enumerate(found) if name.startswith(names))
+        for names in (("ds_write_b32", "ds_store_b32"), ("ds_read_b32", "ds_load_b32"))
+    )
+    assert write < read
+    assert not any(name.startswith("s_barrier") for name in found[write:read])
 
 
 def test_values_go_from_lane_to_lane(driver: AssemblingDriver) -> None:

@@ -54,6 +54,17 @@ def by_shuffles(x: qd.types.ndarray(), y: qd.types.ndarray()):
         y[i] = subgroup.reduce_add(x[i])
 
 
+def in_memory_of_warps(x: qd.types.ndarray(), y: qd.types.ndarray()):
+    qd.loop_config(block_dim=64)
+    for i in range(len(x)):
+        t = block.thread_idx()
+        tile = block.SharedArray((64,), qd.f32)
+        tile[t] = x[i]
+        if t < 32:
+            subgroup.sync()
+            y[i] = tile[31 - t]
+
+
 def by_votes(x: qd.types.ndarray(), y: qd.types.ndarray()):
     qd.loop_config(block_dim=64)
     for i in range(len(x)):
@@ -100,6 +111,14 @@ def test_memory_of_the_block_is_shared_memory(driver: Any) -> None:
         (usage,) = assemble(text, driver.sm)
         assert usage.shared == 256 and usage.stack == 0 and usage.registers <= 32
     assert driver.launched[-1] == (4, 64)
+
+
+def test_warps_wait_by_themselves(driver: Any) -> None:
+    x, y = x_of(256), np.zeros(256, np.float32)
+    text = text_of(driver, in_memory_of_warps, x, y)
+    assert (y.reshape(-1, 64)[:, :32] == x.reshape(-1, 64)[:, 31::-1]).all() and not y.reshape(-1, 64)[:, 32:].any()
+    assert count(text, r"bar\.warp\.sync") == 1
+    assert count(text, WAITS) == 1  # between two blocks of one that is launched
 
 
 def test_values_go_from_lane_to_lane(driver: Any) -> None:

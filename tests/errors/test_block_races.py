@@ -46,7 +46,33 @@ def between_subgroups(x):
         s = qd.simt.block.SharedArray((64,), qd.i64)
         t = i % 64
         s[t] = x[i]  # first
-        x[i] = s[63 - t] + qd.simt.subgroup.shuffle(x[i], qd.u32(0))  # second
+        qd.simt.subgroup.sync()
+        x[i] = s[63 - t]  # second
+
+
+def values_handed_on(x):
+    """Shuffles, votes and what teams combine put nothing in order."""
+    qd.loop_config(block_dim=32)
+    for i in range(len(x)):
+        s = qd.simt.block.SharedArray((32,), qd.i64)
+        t = i % 32
+        s[t] = x[i]  # first
+        y = qd.simt.subgroup.shuffle(x[i], qd.u32(0)) + qd.simt.subgroup.reduce_add(x[i])
+        x[i] = s[t ^ 1] + y + qd.cast(qd.simt.subgroup.ballot(x[i] > 0), qd.i64)  # second
+
+
+def those_who_did_not_wait(x):
+    """Every second member waits for every second one."""
+    qd.loop_config(block_dim=32)
+    for i in range(len(x)):
+        s = qd.simt.block.SharedArray((32,), qd.i64)
+        t = i % 32
+        s[t] = x[i]  # first
+        if t % 2 == 0:
+            qd.simt.subgroup.sync()
+        y = s[t ^ 2] if t % 2 == 0 else 0
+        if t % 2 == 0:
+            x[i] = y + s[t ^ 1]  # second
 
 
 def with_barriers(x):
@@ -69,8 +95,24 @@ def within_a_subgroup(x):
         s = qd.simt.block.SharedArray((64,), qd.i64)
         t = i % 64
         s[t] = x[i]
-        y = qd.simt.subgroup.shuffle(x[i], qd.u32(0))
-        x[i] = s[t ^ 1] + y
+        qd.simt.subgroup.sync()
+        x[i] = s[t ^ 1]
+
+
+def one_after_another(x):
+    """Order is handed on: from those who met before to those who meet later."""
+    qd.loop_config(block_dim=32)
+    for i in range(len(x)):
+        s = qd.simt.block.SharedArray((32,), qd.i64)
+        t = i % 32
+        if t < 8:
+            s[t] = x[i]
+            qd.simt.subgroup.sync()
+        if t >= 4:
+            qd.simt.subgroup.sync()
+            s[t] = s[t % 4] if t < 8 else 0
+        qd.simt.subgroup.sync()
+        x[i] = s[t ^ 1] if t >= 4 else s[t]
 
 
 def line_of(function: Callable[..., Any], comment: str) -> int:
@@ -78,7 +120,11 @@ def line_of(function: Callable[..., Any], comment: str) -> int:
     return start + next(k for k, line in enumerate(lines) if f"# {comment}" in line)
 
 
-@pytest.mark.parametrize("function", [no_barrier, too_late, between_subgroups], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "function",
+    [no_barrier, too_late, between_subgroups, values_handed_on, those_who_did_not_wait],
+    ids=lambda f: f.__name__,
+)
 def test_threads_that_do_not_meet_are_found(function: Callable[..., Any]) -> None:
     with pytest.raises(qd.QuadrantsAssertionError, match="a race in a block of threads, which do not meet") as caught:
         qd.kernel(function)(np.arange(64))
@@ -86,6 +132,6 @@ def test_threads_that_do_not_meet_are_found(function: Callable[..., Any]) -> Non
     assert f"line {line_of(function, 'first')}" in text and f"line {line_of(function, 'second')}" in text
 
 
-@pytest.mark.parametrize("function", [with_barriers, within_a_subgroup], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("function", [with_barriers, within_a_subgroup, one_after_another], ids=lambda f: f.__name__)
 def test_threads_that_meet_are_in_order(function: Callable[..., Any]) -> None:
     qd.kernel(function)(np.arange(64))

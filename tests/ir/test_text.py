@@ -170,6 +170,7 @@ ATTRIBUTES = {
     "thread_index": {"of": "grid"},
     "fence": {"scope": "block"},
     "shuffle": {"width": 16},
+    "team_barrier": {"width": 32},
     "ballot": {"width": 32},
     "team_reduce": {"by": "max", "width": 0},
     "team_scan": {"by": "mul", "width": 8},

@@ -239,6 +239,7 @@ ELSEWHERE = {
     "launches": ("run/test_lowered_fields.py", test_launches_split_a_kernel_into_a_hosts_part_and_tasks.__name__),
     "calls_c": ("run/test_lowered_fields.py", test_functions_of_c_are_refused_where_they_cannot_be_called.__name__),
     "task_operations": ("run/test_split_tasks.py", "test_a_loop_is_split_piece_by_piece"),
+    "team_barriers": ("webgpu/test_blocks.py", "test_members_of_a_subgroup_wait_with_the_block_or_in_turn"),
     "block_fences": ("webgpu/test_blocks.py", "test_fences_take_blocks_apart"),
     "finds_races": ("errors/test_shared_memory.py", "test_a_target_that_finds_no_races_takes_blocks_apart"),
     "functions": ("run/test_lowered_fields.py", test_functions_are_written_out_where_the_target_has_none.__name__),

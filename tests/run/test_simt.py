@@ -652,3 +652,72 @@ def test_what_block_loops_refuse(executor: TargetExecutor) -> None:
 
     with pytest.raises(QuadrantsSyntaxError, match="works in the loops of kernels only"):
         block.sync()
+
+
+def test_members_of_a_subgroup_wait_for_one_another() -> None:
+    """A barrier of the subgroup's, which not all threads of the block come to: their memory is in order behind it."""
+
+    @qd.kernel
+    def turned(x, y):
+        qd.loop_config(block_dim=64)
+        for i in range(len(x)):
+            shared = block.SharedArray((64,), qd.i32)
+            t = block.thread_idx()
+            if t < 32:
+                for k in range(3):
+                    shared[t] = x[i] + k
+                    subgroup.sync()
+                    y[i] = y[i] + shared[31 - t]
+                    subgroup.sync()
+            else:
+                shared[t] = 2 * x[i]
+                subgroup.sync()
+                y[i] = shared[t ^ 1]
+
+    x, y = np.arange(128, dtype=np.int32), np.zeros(128, np.int32)
+    turned(x, y)
+    rows = x.reshape(2, 64)
+    assert (y.reshape(2, 64)[:, :32] == 3 * rows[:, 31::-1] + 3).all()
+    assert (y.reshape(2, 64)[:, 32:] == 2 * rows[:, np.arange(32, 64) ^ 1]).all()
+
+
+def test_those_who_are_there_wait_for_one_another() -> None:
+    """Some members of a subgroup: each third one, and those who are still in a loop."""
+
+    @qd.kernel
+    def passed(x, y):
+        qd.loop_config(block_dim=64)
+        for i in range(len(x)):
+            shared = block.SharedArray((64,), qd.i32)
+            t = block.thread_idx()
+            shared[t] = -1
+            block.sync()
+            if t % 3 == 0:
+                shared[t] = x[i]
+                subgroup.sync()
+                if t % 32 >= 3:
+                    y[i] = shared[t - 3]
+            block.sync()
+            k = t % 32
+            while k < 32:
+                shared[t] = k
+                subgroup.sync()
+                if t % 32 > 0 and k < 31:
+                    y[i] += shared[t // 32 * 32]
+                subgroup.sync()
+                k += 8
+
+    x, y = np.arange(100, 196, dtype=np.int32), np.zeros(96, np.int32)
+    passed(x, y)
+    expected = np.zeros(96, np.int32)
+    for block_of in (range(64), range(64, 96)):
+        for i in block_of:
+            t = i - block_of[0]
+            if t % 3 == 0 and t % 32 >= 3:
+                expected[i] = x[i - 3]
+            held, k = 0, t % 32
+            while k < 32:
+                if t % 32 > 0 and k < 31:
+                    expected[i] += held
+                held, k = held + 8, k + 8
+    assert (y == expected).all()

@@ -114,6 +114,35 @@ def test_fences_take_blocks_apart(texts: list[str]) -> None:
     assert "no fences" in ordered.report()
 
 
+def test_members_of_a_subgroup_wait_with_the_block_or_in_turn(texts: list[str]) -> None:
+    """WGSL has barriers of workgroups: where all threads of the block come to the subgroup's, it is one; else they run in turn."""
+
+    @qd.kernel
+    def swapped(x, some: qd.template()):
+        qd.loop_config(block_dim=16)
+        for i in range(x.shape[0]):
+            held = qd.simt.block.SharedArray((16,), qd.i32)
+            t = qd.simt.block.thread_idx()
+            held[t] = x[i]
+            if qd.static(some):
+                if t < 8:
+                    subgroup.sync()
+                    x[i] = held[t ^ 1]
+            else:
+                subgroup.sync()
+                x[i] = held[t ^ 1]
+
+    x = np.arange(32, dtype=np.int32)
+    swapped(x, False)
+    assert (x == np.arange(32) ^ 1).all()
+    assert "workgroupBarrier();" in texts[0] and "@workgroup_size(16)" in texts[0]
+    x = np.arange(32, dtype=np.int32)
+    swapped(x, True)
+    assert (x == np.where(np.arange(32) % 16 < 8, np.arange(32) ^ 1, np.arange(32))).all()
+    assert "workgroupBarrier();" not in texts[1]
+    assert "the target has barriers of whole blocks only" in swapped.report()
+
+
 def test_shared_memory_of_narrow_numbers_is_refused_where_it_is_too_much(texts: list[str]) -> None:
     @qd.kernel
     def bytes_of_a_block(x):

@@ -49,8 +49,9 @@ for _scope in ("block", "grid", "subgroup"):
 
 @intrinsic("simt.subgroup.sync")
 def _subgroup_sync(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
-    """On a subgroup of a block that runs in turn, what waits for the subgroup waits for the block."""
-    return _sync(walker, arguments, node)
+    arguments.take(walker, node, ())
+    walker.builder.op("team_barrier", width=walker.compilation.subgroup_size)
+    return Static(None)
 
 
 def _thread_index(of: str) -> Handler:

@@ -62,6 +62,7 @@ _OPERANDS = {
     rules.thread_index: "none",
     rules.barrier: "none",
     rules.fence: "none",
+    rules.team_barrier: "none",
     rules.shuffle: "a value, i64",
     rules.ballot: "u1",
     rules.team_combine: "a number",

@@ -38,8 +38,9 @@ class _Abandoned(BaseException):
 
 
 class _Member:
-    """A thread of a block: `position` in it, `at` the meeting that it has come to (None: it is done), with `value`; how often it
-    has `met` others, by the size of the team; its `copies` into the block's memory."""
+    """A thread of a block: `position` in it, `at` the meeting that it has come to (None: it is done), with `value`; `met`: of each
+    thread of the block, the stretch of its accesses up to which they are in front of this one's, and the number of its own (a vector
+    clock); its `copies` into the block's memory."""
 
     def __init__(self, team: _Team, position: int, number: int) -> None:
         self.team = team
@@ -48,7 +49,7 @@ class _Member:
         self.turn = threading.Semaphore(0)
         self.at: Op | None = None
         self.value: Any = None
-        self.met: dict[int, int] = {}
+        self.met = {position: 1}
         self.path: list[int] = []
         self.copies = OwnCopies()
         self.error: BaseException | None = None
@@ -123,13 +124,24 @@ class _Team:
         return met
 
     def _note_meeting(self, op: Op, met: list[_Member]) -> None:
+        """Barriers put memory in order; other meetings hand on values, no more."""
         assert self.races is not None
-        if is_of_block(op):
+        if op.kind == "barrier":
             self.races.met()
-            return
-        width = op.attributes["width"]
-        for member in met:
-            member.met[width] = member.met.get(width, 0) + 1
+        elif op.kind == "team_barrier":
+            width = op.attributes["width"]
+            for _, team in itertools.groupby(met, lambda member: member.position // width):
+                _put_in_order(list(team))
+
+
+def _put_in_order(team: list[_Member]) -> None:
+    """What each has done, and what was in front of that, is in front of what all of them do from here on."""
+    joined: dict[int, int] = {}
+    for member in team:
+        for position, stretch in member.met.items():
+            joined[position] = max(stretch, joined.get(position, 0))
+    for member in team:
+        member.met = {**joined, member.position: joined[member.position] + 1}
 
 
 def note_access(op: Op, array: Value, place: tuple[Any, tuple[int, ...]], value: Any) -> None:
@@ -283,6 +295,10 @@ def _barrier(program: Any, op: Op) -> Callable[[Environment], None]:
     return run
 
 
+def _team_barrier(program: Any, op: Op) -> Callable[[Environment], None]:
+    return lambda env: _check_members(op, _current.member.meet(op, None), env)
+
+
 def _fence(program: Any, op: Op) -> Callable[[Environment], None]:
     races = program.races if op.attribute("scope") == "grid" else None
     return lambda env: None if races is None else races.fenced()
@@ -297,6 +313,10 @@ def _team(op: Op, brought: dict[int, Any]) -> list[tuple[int, Any]]:
     return [(place, brought[place]) for place in range(first, first + width) if place in brought]
 
 
+_BROUGHT = {"team_barrier": 0, "ballot": 1, "shuffle": 2}
+"""How many operands operations have that may have another one: who is there."""
+
+
 def _check_members(op: Op, brought: dict[int, Any], env: Environment) -> None:
     """Law: where an operation says who is there, it says so rightly."""
     if op.attribute("subgroup") is None:
@@ -305,11 +325,7 @@ def _check_members(op: Op, brought: dict[int, Any], env: Environment) -> None:
     position = _current.member.position
     first = position - position % size
     there = sum(1 << place - first for place in brought if first <= place < first + size)
-    named = (
-        op.operands[-1]
-        if op.operands[-1].type.name == "u64" and len(op.operands) > (op.kind == "shuffle") + 1
-        else None
-    )
+    named = op.operands[-1] if len(op.operands) > _BROUGHT[op.kind] else None
     said = int(env[named]) if named is not None else (1 << min(size, _current.member.team.size - first)) - 1
     if said != there:
         error = QuadrantsAssertionError(f"{op.kind} of the members {said:#x}, and {there:#x} are there")
@@ -457,6 +473,7 @@ THREAD_STEPS: dict[str, Callable[[Any, Op], Callable[[Environment], None]]] = {
     "shared": _shared,
     "thread_index": _thread_index,
     "barrier": _barrier,
+    "team_barrier": _team_barrier,
     "fence": _fence,
     "shuffle": _shuffle,
     "ballot": _ballot,

@@ -673,7 +673,15 @@ _row(
 )
 _row("barrier", rules.barrier, 0, "waits until all threads of the block are here; all see what they wrote", "team")
 _row("fence", rules.fence, 0, "what the thread wrote is seen by its `scope` before what it writes from here on", "team")
-# Two may have a last operand: which of the hardware's subgroup's threads (as many as `subgroup` says) are there, a bit for each.
+# Three may have a last operand: which of the hardware's subgroup's threads (as many as `subgroup` says) are there, a bit for each.
+_row(
+    "team_barrier",
+    rules.team_barrier,
+    -1,
+    "waits until the team's members that come here are here; they see what they wrote",
+    "team",
+    cost=2,
+)
 _row(
     "shuffle", rules.shuffle, -1, "a of the team's member with number b; its own a where there is none", "team", cost=4
 )

@@ -2,8 +2,8 @@
 
 Order matters where one iteration stores what another loads, updates, or stores with another value, where one updates
 what another loads, and where two update in different ways. Updates of one kind meet in any order; exchanges are how
-iterations agree on an order themselves. Threads of a block are in order where they have met in between: all at what the block
-does together, those of a smaller team at what it does. What threads read of the memory that they share, one has written.
+iterations agree on an order themselves. Threads of a block are in order where they have waited for one another in between: all at
+barriers of the block, members of a team at its own (`ir/threads.py`). What threads read of the memory that they share, one has written.
 """
 
 # pyright: basic
@@ -38,8 +38,8 @@ _NO_TEAMS: Mapping[int, int] = MappingProxyType({})
 
 
 class _Touch(NamedTuple):
-    """An access: by which iteration (or thread), by which operation, what was stored; how often the thread has met others
-    before, by the size of the team (0: fences of the iteration)."""
+    """An access: by which iteration (or thread), by which operation, what was stored; what was `met` before: how many fences the
+    iteration has had (by 0), or by thread up to which stretch of its accesses they are in front of this one."""
 
     iteration: tuple[int, ...]
     op: Op
@@ -137,7 +137,7 @@ class BlockRaces:
         met since."""
         if is_shared(array_value):
             self._note_written(op, array_value, array, indices)
-        touch = _Touch((thread,), op, _stored(op, value), dict(met))
+        touch = _Touch((thread,), op, _stored(op, value), met)
         other = _meet(self._elements.setdefault(_address(array, indices), {}), touch, _have_not_met)
         if other is not None:
             place = _place(self._names, array_value, indices)
@@ -169,12 +169,9 @@ def _stored(op: Op, value: Any) -> bytes:
 
 
 def _have_not_met(touch: _Touch, other: _Touch) -> bool:
+    """Whether a thread's access, the later one, has nothing that puts another's in front of it."""
     (one,), (two,) = touch.iteration, other.iteration
-    if one == two:
-        return False
-    return not any(
-        one // width == two // width and times > other.met.get(width, 0) for width, times in touch.met.items()
-    )
+    return one != two and touch.met.get(two, 0) < other.met[two]
 
 
 def _meet(element: _Element, touch: _Touch, apart: Callable[[_Touch, _Touch], bool]) -> _Touch | None:

@@ -381,6 +381,14 @@ def barrier(operands: Types, attributes: Attributes) -> Types:
     return ()
 
 
+def team_barrier(operands: Types, attributes: Attributes) -> Types:
+    if len(operands) > 1:
+        raise TypeError(f"team_barrier takes 1 operand at most, not {len(operands)}")
+    _width(attributes, False)
+    _members(operands, attributes)
+    return ()
+
+
 def shuffle(operands: Types, attributes: Attributes) -> Types:
     if not 2 <= len(operands) <= 3:
         raise TypeError(f"shuffle takes 2 operands, or 3, not {len(operands)}")

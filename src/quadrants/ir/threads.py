@@ -19,7 +19,9 @@ thread's number.
 nothing but slots, which every thread has for itself, and draws no random numbers. The block's memory is made there (`shared`), and
 is undefined at first in each block. Nothing leaves the threads loop but `continue`, which ends the thread. Threads of blocks
 stand in the kernel: what they call does not meet. A meeting of a block is one that all of the threads that have not
-ended come to. Memory that threads reach both, `shared` or not, is in order at barriers only.
+ended come to. Memory that threads reach both, `shared` or not, is in order at barriers only: at a `barrier` for the
+block's threads, at a `team_barrier` for the team's members that come to it together. What gives values, a shuffle or a
+reduction, of the block's, too, orders nothing: hardware hands values on through registers.
 """
 
 from __future__ import annotations
@@ -53,7 +55,17 @@ __all__ = [
 DEFAULT_BLOCK = 128
 MOST_THREADS = 1024
 MEETINGS = frozenset(
-    {"barrier", "shuffle", "ballot", "team_reduce", "team_scan", "team_multiply", "team_multiply_shared", "team_load"}
+    {
+        "barrier",
+        "team_barrier",
+        "shuffle",
+        "ballot",
+        "team_reduce",
+        "team_scan",
+        "team_multiply",
+        "team_multiply_shared",
+        "team_load",
+    }
 )
 """What no thread gets beyond before the others have come to it."""
 COPIES = frozenset({"copy_begin", "copy_commit", "copy_wait"})

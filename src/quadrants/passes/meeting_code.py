@@ -32,7 +32,7 @@ class Members(Record):
 class Team:
     """What a thread knows of its place: `thread` in the block, `lane` in the subgroup, `group`: the subgroup's number. `body`: the
     grid loop's, where the block's memory is made; `width`: the threads of the block, at most `size`; `scratch`: how many elements of its memory
-    meetings need, by type."""
+    meetings need, by type; `has_barriers`: whether members of a subgroup can wait for one another."""
 
     def __init__(
         self,
@@ -43,6 +43,7 @@ class Team:
         size: int,
         subgroup: int,
         scratch: dict[ScalarType, int],
+        has_barriers: bool,
     ) -> None:
         self.body = body
         self.thread = thread
@@ -50,6 +51,7 @@ class Team:
         self.size = size
         self.subgroup = subgroup
         self.scratch = scratch
+        self.has_barriers = has_barriers
         self.lane = front.bit_and(thread, front.index(subgroup - 1))
         self.group = front.shr(thread, front.index(subgroup.bit_length() - 1))
         self._memory: dict[ScalarType, Value] = {}
@@ -309,6 +311,14 @@ def _ballot(team: Team, builder: Builder, op: Op, members: Members) -> Value:
     return found
 
 
+def _team_barrier(team: Team, builder: Builder, op: Op, members: Members) -> None:
+    if team.width_of(op) > team.subgroup or not team.has_barriers:
+        builder.op("barrier")
+    elif team.subgroup > 1:
+        there = () if members.mask is None else (members.mask,)
+        builder.op("team_barrier", *there, width=team.subgroup, subgroup=team.subgroup)
+
+
 def _first_ones(team: Team, builder: Builder, width: int) -> Value:
     """The bits of a team's members, where the threads that the block lacks are all that are not there."""
     first = builder.bit_and(team.thread, builder.index(-width))
@@ -317,7 +327,8 @@ def _first_ones(team: Team, builder: Builder, width: int) -> Value:
     return builder.sub(builder.shl(one, builder.cast(count, u64)), one)
 
 
-MEET: dict[str, Callable[[Team, Builder, Op, Members], Value]] = {
+MEET: dict[str, Callable[[Team, Builder, Op, Members], Value | None]] = {
+    "team_barrier": _team_barrier,
     "shuffle": _shuffle,
     "ballot": _ballot,
     "team_reduce": _reduce,

@@ -1,8 +1,8 @@
 """What threads do where they meet, by what the hardware has: values of neighbours in a subgroup, votes there, and memory of
 the block with barriers for larger teams.
 
-Behind the pass the threads of grid loops meet in barriers, in shuffles of teams within a subgroup of the hardware, and in ballots of
-whole ones; these two say which of the subgroup's threads are there (`members`: a bit for each), where not all may be. Control flow by
+Behind the pass the threads of grid loops meet in barriers, in shuffles of teams within a subgroup of the hardware, and in ballots and
+barriers of whole ones; these three say which of the subgroup's threads are there (`members`: a bit for each), where not all may be. Control flow by
 which members part on the way to a meeting counts them: who goes which way is a ballot of those who are there.
 """
 
@@ -30,16 +30,17 @@ def run(module: Module, context: PassContext) -> None:
         return
     grids = [op for op in walk(module.kernel.body) if op.kind == "for" and threads_loop_of(op) is not None]
     for op in grids:
-        _Meetings(op, subgroup_of(context.record)).run()
+        _Meetings(op, subgroup_of(context.record), context.record.team_barriers).run()
 
 
 class _Meetings:
-    def __init__(self, grid: Op, subgroup: int) -> None:
+    def __init__(self, grid: Op, subgroup: int, has_barriers: bool) -> None:
         self.grid = grid
         loop = threads_loop_of(grid)
         assert loop is not None
         self.loop = loop
         self.subgroup = subgroup
+        self.has_barriers = has_barriers
         self.uniform: Uniformity
         self.replaced: dict[Value, Value] = {}
 
@@ -51,7 +52,7 @@ class _Meetings:
         self.uniform = differences(region, thread, loop.location)
         front = Builder(Block(), loop.location)
         scratch = scratch_of(walk(region), size, self.subgroup)
-        self.team = Team(front, self.grid.regions[0], thread, width, size, self.subgroup, scratch)
+        self.team = Team(front, self.grid.regions[0], thread, width, size, self.subgroup, scratch, self.has_barriers)
         everyone = self._everyone(front)
         region.ops = front.block.ops + self._block(region.ops, everyone)
         for op in walk(region):
@@ -79,7 +80,9 @@ class _Meetings:
         for op in ops:
             if op.kind in MEET:
                 builder = Builder(Block(), op.location)
-                self.replaced[op.results[0]] = MEET[op.kind](self.team, builder, op, members)
+                found = MEET[op.kind](self.team, builder, op, members)
+                if found is not None:
+                    self.replaced[op.results[0]] = found
                 out += builder.block.ops
             elif op.regions and meets(op):
                 out += self._control(op, members)

@@ -42,6 +42,8 @@ def why_apart(loop: Op, region: Block, size: int, together: Together, module: Mo
     if not record.block_fences and any(op.kind == "fence" for op in ops):
         return "the target has barriers, but no fences"
     subgroup = subgroup_of(record)
+    if not record.team_barriers and any(op in together.parted and op.kind == "team_barrier" for op in ops):
+        return "some of a subgroup wait for one another, and the target has barriers of whole blocks only"
     if any(op in together.parted and op.attributes["width"] > subgroup for op in ops):
         return f"some of a subgroup meet, and it is larger than the hardware's {subgroup}"
     needed = sum([bytes_of(op.attributes["type"]) for op in ops if op.kind == "shared"])

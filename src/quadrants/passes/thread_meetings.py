@@ -29,6 +29,11 @@ def _barrier(block: Stretches, op: Op) -> None:
     block.close()
 
 
+def _team_barrier(block: Stretches, op: Op) -> None:
+    """The threads of a block run in turn: those that are there come up to here before any goes on."""
+    block.close()
+
+
 def _fence(block: Stretches, op: Op) -> None:
     """The threads of a block run in turn: each sees what the others wrote. Other blocks run on other threads."""
     if op.attributes["scope"] == "grid":
@@ -241,6 +246,7 @@ def fold(
 MEET: dict[str, Callable[[Stretches, Op], None]] = {
     "shared": _shared,
     "barrier": _barrier,
+    "team_barrier": _team_barrier,
     "fence": _fence,
     "shuffle": _shuffle,
     "ballot": _ballot,

@@ -61,6 +61,9 @@ class CapabilityRecord(Record):
         "the most threads of a block that run at once, share memory and wait for one another (ir/threads.py); 0 where blocks "
         "are taken apart",
     )
+    team_barriers: bool = _field(
+        True, "whether some threads of a subgroup can wait for one another, and see then what they wrote"
+    )
     block_fences: bool = _field(True, "whether a thread's fence orders its memory for its block, without a barrier")
     asynchronous_copies: bool = _field(
         False,

@@ -427,7 +427,7 @@ class BlockLoop(Values):
         return Statement(f"qd.atomic_{by}({shared.element(cell.text)}, {value.text})", run)
 
     def _barriers(self) -> tuple[str, str]:
-        kinds = ("block.sync()", "block.sync()", "block.sync()", "subgroup.sync()")
+        kinds = ("block.sync()", "block.sync()", "block.sync(); subgroup.sync()")
         return self.random.choice(kinds), self.random.choice(kinds)
 
     def _exchange(self, place: Place) -> Code:

@@ -29,11 +29,12 @@ MULTIPLE = 32
 _MOST_FIXED = 1 << 22
 """Iterations, at most, of which each has a thread of its own where constants say how many they are."""
 
-SYMBOLS = ("qd_place", "qd_block", "qd_blocks", "qd_barrier", "qd_shuffle", "qd_ballot")
+SYMBOLS = ("qd_place", "qd_block", "qd_blocks", "qd_barrier", "qd_shuffle", "qd_ballot", "qd_team_barrier")
 """Functions of a device: `i64 @qd_place()`, the thread's number in its block; `i64 @qd_block()` and `i64 @qd_blocks()`, the block's
 number and how many were launched; `void @qd_barrier(i1 whole)`, where all threads of a block that have not ended wait for one
 another, and see what they wrote (whole: surely all that were launched are among them); `i32 @qd_shuffle(i64 members, i32 value, i32 lane)`: the value of the subgroup's thread `lane`, one of the
-`members`, who all are there; `i64 @qd_ballot(i64 members, i1 vote)`, the bits of those for whom the vote holds."""
+`members`, who all are there; `i64 @qd_ballot(i64 members, i1 vote)`, the bits of those for whom the vote holds; `void @qd_team_barrier(i64 members)`, where they
+wait for one another, and see what they wrote."""
 
 
 class BlockOfThreads(Record):
@@ -206,8 +207,15 @@ def _ballot(writer: Writer, op: Op) -> None:
     writer.names[op.results[0]] = writer.call("i64", "qd_ballot", arguments, "i64, i1")
 
 
+def _team_barrier(writer: Writer, op: Op) -> None:
+    if op.attributes["width"] != writer.program.subgroup:
+        raise QuadrantsInternalError(f"a barrier of {op.attributes['width']} threads, not of a subgroup")
+    writer.call("void", "qd_team_barrier", f"i64 {_members(writer, op, 0)}", "i64")
+
+
 _HANDLERS: dict[str, Handler] = {
     "for": _for,
+    "team_barrier": _team_barrier,
     "shared": _shared,
     "fence": write_fence,
     "shuffle": _shuffle,

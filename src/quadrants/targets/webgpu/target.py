@@ -50,6 +50,7 @@ class WebTarget:
             task_operations=_TASK_OPERATIONS,
             float_atomics=frozenset(["f32"] if found.driver.adds_floats else []),
             subgroup_sizes=(found.driver.subgroup,) if found.driver.subgroup else (),
+            team_barriers=False,
             block_fences=False,
             block_threads=found.device.limits["max-compute-invocations-per-workgroup"],
             shared_memory_bytes=found.device.limits["max-compute-workgroup-storage-size"],

@@ -33,7 +33,7 @@ FLOAT_ATOMICS = {
 
 _INTRINSICS = re.compile(
     r"llvm\.(?:"
-    r"amdgcn\.(?:workitem\.id\.x|workgroup\.id\.x|implicitarg\.ptr|s\.barrier|ds\.bpermute|ballot\.i(?:32|64))"
+    r"amdgcn\.(?:workitem\.id\.x|workgroup\.id\.x|implicitarg\.ptr|s\.barrier|wave\.barrier|ds\.bpermute|ballot\.i(?:32|64))"
     r"|(?:sqrt|fabs|floor|ceil|trunc|roundeven|copysign|fma)\.(?:f32|f64)"
     r"|(?:min|max)(?:num|imum|imumnum)\.(?:f32|f64)"
     r"|(?:abs|smin|smax|umin|umax|ctpop|ctlz|cttz|bitreverse|bswap|fshl|fshr)\.i(?:8|16|32|64)"

@@ -52,6 +52,7 @@ define internal i64 @qd_threads() alwaysinline nounwind {
 declare void @llvm.amdgcn.s.barrier() #0
 declare i32 @llvm.amdgcn.ds.bpermute(i32, i32) #0
 declare i{wave} @llvm.amdgcn.ballot.i{wave}(i1) #0
+declare void @llvm.amdgcn.wave.barrier() #0
 attributes #0 = { convergent nounwind }
 define internal i64 @qd_place() alwaysinline nounwind {
   %t = call range(i32 0, 1024) i32 @llvm.amdgcn.workitem.id.x()
@@ -79,6 +80,12 @@ define internal i32 @qd_shuffle(i64 %members, i32 %value, i32 %lane) alwaysinlin
   %at = shl i32 %lane, 2
   %r = call i32 @llvm.amdgcn.ds.bpermute(i32 %at, i32 %value)
   ret i32 %r
+}
+define internal void @qd_team_barrier(i64 %members) alwaysinline convergent nounwind {
+  fence syncscope("wavefront") release
+  call void @llvm.amdgcn.wave.barrier()
+  fence syncscope("wavefront") acquire
+  ret void
 }
 define internal i64 @qd_ballot(i64 %members, i1 %vote) alwaysinline convergent nounwind {
   %v = call i{wave} @llvm.amdgcn.ballot.i{wave}(i1 %vote)

@@ -40,6 +40,7 @@ declare void @llvm.nvvm.barrier.cta.sync.aligned.all(i32) #0
 declare void @llvm.nvvm.barrier.cta.sync.all(i32) #0
 declare i32 @llvm.nvvm.shfl.sync.idx.i32(i32, i32, i32, i32) #0
 declare i32 @llvm.nvvm.vote.ballot.sync(i32, i1) #0
+declare void @llvm.nvvm.bar.warp.sync(i32) #0
 attributes #0 = { convergent nounwind }
 define internal i64 @qd_place() alwaysinline nounwind memory(none) {
   %t = call range(i32 0, 1024) i32 @llvm.nvvm.read.ptx.sreg.tid.x()
@@ -69,6 +70,11 @@ define internal i32 @qd_shuffle(i64 %members, i32 %value, i32 %lane) alwaysinlin
   %m = trunc i64 %members to i32
   %r = call i32 @llvm.nvvm.shfl.sync.idx.i32(i32 %m, i32 %value, i32 %lane, i32 31)
   ret i32 %r
+}
+define internal void @qd_team_barrier(i64 %members) alwaysinline convergent nounwind {
+  %m = trunc i64 %members to i32
+  call void @llvm.nvvm.bar.warp.sync(i32 %m)
+  ret void
 }
 define internal i64 @qd_ballot(i64 %members, i1 %vote) alwaysinline convergent nounwind {
   %m = trunc i64 %members to i32
