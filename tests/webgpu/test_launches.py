@@ -9,9 +9,11 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
+import numpy as np
 import pytest
 
 import quadrants as qd
+from quadrants.targets.webgpu import encoding
 from quadrants.targets.webgpu.device import WebDevice
 
 from .conftest import Opened
@@ -74,8 +76,14 @@ def test_a_launch_waits_to_be_handed_over(device: WebDevice) -> None:
     assert x[7] == 1.0 + sum(range(30))
 
 
-def test_launches_that_follow_one_another_share_what_they_can(device: WebDevice) -> None:
-    """One pass and one submission for all; the pipeline is set anew where another one comes."""
+@pytest.mark.parametrize("is_direct", [False, True], ids=["methods", "library"])
+def test_launches_that_follow_one_another_share_what_they_can(device: WebDevice, is_direct: bool) -> None:
+    """One pass and one submission for all; the pipeline is set anew where another one comes, and no method of `wgpu` is called for
+    a launch."""
+    if not is_direct:
+        device.launches.encode = encoding.encode
+    else:
+        assert device.launches.encode is not encoding.encode
     x, y = (qd.ndarray(qd.f32, shape=(1000,)) for _ in range(2))
     for array in (x, y):
         array.fill(1.0)
@@ -91,18 +99,26 @@ def test_launches_that_follow_one_another_share_what_they_can(device: WebDevice)
         qd.sync()
 
     calls = _ran(run)
+    expected = np.ones(1000, np.float32), np.ones(1000, np.float32)
+    each = {"set_pipeline": 21, "set_bind_group": 40, "dispatch_workgroups": 40}
     assert calls == {
+        **({} if is_direct else each),
         "write_buffer": 1,
         "create_command_encoder": 1,
         "begin_compute_pass": 1,
-        "set_pipeline": 21,
-        "set_bind_group": 40,
-        "dispatch_workgroups": 40,
         "end": 1,
         "finish": 1,
         "submit": 1,
         "read_buffer": 1,
     }
+    found = x.to_numpy(), y.to_numpy()
+    a, b = expected
+    for number in (1, 10):  # as `_grow` and `_shrink` above: the first round by ones
+        a += np.float32(1.0 if number == 1 else 2.0 * 20)
+        for _ in range(number):
+            a -= np.float32(1.0 if number == 1 else 0.5) * b
+            b[:] = a[::-1]
+    assert (found[0] == a).all() and (found[1] == b).all()
 
 
 def test_many_launches_do_not_wait_for_ever(device: WebDevice) -> None:

@@ -131,6 +131,14 @@ def test_what_a_launch_costs(opened: Opened) -> None:
     assert each <= 13, calls
     calls, each = _calls(lambda: _ten(x, y), 4)
     assert each <= 6 + 10 * 8, calls
+    everything = Counter[str]()
+    sys.setprofile(lambda frame, event, _: everything.update([frame.f_code.co_name] if event == "call" else []))
+    try:
+        for _ in range(20):
+            _ten(x, y)
+    finally:
+        sys.setprofile(None)
+    assert everything.total() / 200 < 12, "calls of Python a task, with those of wgpu"
 
 
 def test_numbers_of_every_type(device: WebDevice) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from quadrants.targets.webgpu.encoding import Command, direct_encoder, encode
+
 if TYPE_CHECKING:
     from quadrants.targets.webgpu.timing import PassSpan
 
@@ -29,7 +31,8 @@ class Launches:
         self._device = device
         self._alignment = max(device.limits["min-storage-buffer-offset-alignment"], 4)
         self._data = bytearray()
-        self._waiting: list[tuple[Any, Any, int, int]] = []
+        self._waiting: list[Command] = []
+        self.encode = direct_encoder() or encode
         self.running = False
         self.span: PassSpan | None = None
         self.take_noted: Callable[[], None] = _nothing
@@ -58,13 +61,7 @@ class Launches:
         encoder = self._device.create_command_encoder()
         span = self.span
         work, stamps = (encoder.begin_compute_pass(), None) if span is None else span.begun(encoder)
-        current = None
-        for pipeline, group, place, groups in waiting:
-            if pipeline is not current:
-                work.set_pipeline(pipeline)
-                current = pipeline
-            work.set_bind_group(0, group, [place])
-            work.dispatch_workgroups(groups)
+        self.encode(work, waiting)
         work.end()
         if span is not None:
             span.ended(encoder, stamps)
