@@ -264,7 +264,7 @@ class BlockLoop(Values):
         if "own" in " ".join(self.prologue):
             kinds.append("own")
         if place.meets:
-            kinds += ["met", "met", "call"]
+            kinds += ["met", "met", "call", "team barrier"]
         if place.together and place.meets:
             kinds += ["together", "barrier", "met of block", "met of block"] + ["exchange"] * (2 * bool(self.shared))
             kinds += ["global exchange"] * (f"g{self.number}" in self.memory) + ["swap"] * bool(self.shared)
@@ -313,6 +313,9 @@ class BlockLoop(Values):
     def _barrier(self, place: Place) -> Code:
         text = self.random.choice(("block.sync()", "subgroup.sync()", "block.mem_fence()", "subgroup.mem_fence()"))
         return Statement(text, lambda w, m: None)
+
+    def _team_barrier(self, place: Place) -> Code:
+        return Statement("subgroup.sync()", lambda w, m: None)
 
     def _call(self, place: Place) -> Code:
         dtype = self.random.choice(WIDE)
