@@ -11,7 +11,7 @@ from quadrants.errors import QuadrantsAssertionError, QuadrantsBoundsError, Quad
 if TYPE_CHECKING:
     from quadrants.targets.artifact import Message
 
-__all__ = ["NOTED", "failed", "note", "noted"]
+__all__ = ["NOTED", "failed", "note", "noted", "told_lost"]
 
 NOTED = -2
 """What machine code gives back after an error that was noted."""
@@ -32,6 +32,11 @@ def failed(message: Message, words: Sequence[int]) -> QuadrantsAssertionError:
     error = kind(message.render(words))
     error.location = message.location
     return error
+
+
+def told_lost(lost: int, room: int) -> str:
+    """What is printed of records that found no room, in bytes."""
+    return f"[Quadrants] {lost} bytes of what a kernel printed are lost: there is room for {room}\n"
 
 
 def note(error: BaseException) -> int:

@@ -14,7 +14,7 @@ from quadrants.ir.nodes import Module
 from quadrants.ir.types import ArrayType, ScalarType
 from quadrants.records import Record
 from quadrants.targets.artifact import Message, PrintFormat, decode_prints
-from quadrants.targets.device.failures import failed
+from quadrants.targets.device.failures import failed, told_lost
 from quadrants.targets.device.interface import DeviceArray
 from quadrants.targets.device.tasks import Task
 from quadrants.targets.frame import Frame, memory_bytes
@@ -137,8 +137,7 @@ class Tasks:
         records, lost = self._state.take_prints()
         text = "".join(decode_prints(records, self.code.prints))
         if lost:
-            room = self._state.room
-            text += f"[Quadrants] {lost} bytes of what a kernel printed are lost: there is room for {room}\n"
+            text += told_lost(lost, self._state.room)
         sys.stdout.write(text)
 
 

@@ -15,13 +15,13 @@ import numpy as np
 
 from quadrants import knobs
 from quadrants.blocks import busy
-from quadrants.errors import QuadrantsRuntimeError, QuadrantsUnsupportedError
+from quadrants.errors import QuadrantsRuntimeError
 from quadrants.ir.nodes import Module
 from quadrants.records import replace
 from quadrants.targets.artifact import Message, PrintFormat
 from quadrants.targets.device import live
 from quadrants.targets.device.choice import Choice
-from quadrants.targets.device.failures import failed
+from quadrants.targets.device.failures import failed, told_lost
 from quadrants.targets.device.interface import HostCode
 from quadrants.targets.device.tasks import Task
 from quadrants.targets.device.timing import Span, WallSpan
@@ -144,10 +144,10 @@ class WebDevice:
             text = "".join(status.printed(words, self.prints))
         if head[status.FAILURE] or used:
             queue.write_buffer(self.status, 0, bytes(4 * (status.PRINTS + used)))
+        if wanted > used:
+            text += told_lost(4 * (wanted - used), 4 * status.PRINT_WORDS)
         if text:
             sys.stdout.write(text)
-        if wanted > used:
-            raise QuadrantsUnsupportedError("a kernel has printed more than its device keeps: print less in a launch")
         if head[status.FAILURE]:
             message = self.messages[head[status.FORM] | head[status.FORM + 1] << 32]
             raise failed(message, status.record_words(head[status.FORM_VALUES :], message.types))
