@@ -189,10 +189,10 @@ class _Forwarder:
         for region in op.regions:
             for array in self.effects.block(region).writes:
                 self._forget(array)
-        mark = len(self.log)
-        for region in op.regions:
+        for region in op.regions:  # the body of a `while` does not see what its condition has computed
+            mark = len(self.log)
             region.ops = self.walk(region.ops)
-        self._take_back(mark)
+            self._take_back(mark)
         return False
 
 

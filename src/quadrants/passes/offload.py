@@ -90,11 +90,10 @@ class _Offloader:
             self._use_places(op.regions[0], op.location)
         if op.kind not in ("dim", "release"):
             op.operands = tuple([self._fetched(done, value, op.location) for value in op.operands])
-        places = dict(self.places)
         for region in op.regions if not op.attribute("parallel") else ():
+            places = dict(self.places)
             self.block(region)
-            if op.kind != "while" or region is not op.regions[0]:  # what the condition has computed, the body may use
-                self.places = dict(places)  # else what a region has computed is not to be seen behind it
+            self.places = places  # what a region has computed is not to be seen behind it
         self.known.update(value for value in op.results if type(value.type) is not ArrayType)
         done.ops.append(op)
 
