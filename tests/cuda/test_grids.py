@@ -34,6 +34,13 @@ def product(a, b, c):
         c[i, j] = s
 
 
+def updated(a, b, c):
+    for i in range(c.shape[0]):
+        for k in range(a.shape[1]):
+            for j in range(c.shape[1]):
+                c[i, j] += a[i, k] * b[k, j]
+
+
 def rounded_product(a, b, c):
     qd.loop_config(tensor_cores="tf32")
     for i, j in qd.ndrange(c.shape[0], c.shape[1]):
@@ -135,6 +142,16 @@ def test_products_load_each_element_once_a_block(tiles: int, sm: int, monkeypatc
         assert found.sectors == 2 * 128 * 64 * tiles**0.5 / 8  # whole sectors, each once
         assert found.count("st.global.v4.b32") >= 16 / tiles and not found.conflicts
     assert found.count("ld.shared.v4.b32") >= 4
+
+
+def test_sums_in_memory_are_updated_once_sixteen_bytes_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stage_tiles, "_ENOUGH", 1)
+    a, b, c = whole(128, 64), whole(64, 128), whole(128, 128)
+    expected = c + a @ b
+    found = run(updated, a, b, c)
+    assert (c == expected).all()
+    assert found.each["ld.global"] == found.each["st.global"] == 8 * 8 / 4
+    assert found.sectors == 2 * 128 * 64 / 8 + 128 * 128 / 8
 
 
 def test_a_stretch_of_f32_is_products_and_wide_loads(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,7 +35,21 @@ PLANES = """parallel for %i, %j in %0 .. %m, %0 .. %n {
   }
   store %s, %c[%i, %j]
 }"""
-FORMS = {"carried": CARRIED, "transposed": TRANSPOSED, "updated": UPDATED, "planes": PLANES}
+BIASED = """parallel for %j in %0 .. %n {
+  %bias = load %a[%0, %j] : TYPE
+  for %i in %0 .. %m {
+    %s = for %k in %0 .. %d carry (%t = %z) : TYPE {
+      %x = load %a[%i, %k] : TYPE
+      %y = load %b[%k, %j] : TYPE
+      %p = mul %x, %y : TYPE
+      %u = STEP %t, %p {reassociate = True} : TYPE
+      yield %u
+    }
+    %r = add %s, %bias : TYPE
+    store %r, %c[%i, %j]
+  }
+}"""
+FORMS = {"carried": CARRIED, "biased": BIASED, "transposed": TRANSPOSED, "updated": UPDATED, "planes": PLANES}
 
 
 @pytest.fixture(autouse=True)
@@ -59,7 +73,11 @@ def matrices(form: str, sizes: tuple[int, int, int], width: int, dtype: Any) -> 
     rows, columns, depth = sizes
     generator = np.random.default_rng(1)
     square = max(sizes)
-    shapes = [(square, square), (square, square), (rows, columns)]
+    shapes = (
+        [(rows, square), (square, columns), (rows, columns)]
+        if form is BIASED
+        else [(square, square)] * 2 + [(rows, columns)]
+    )
     if form is CARRIED or form is UPDATED:
         shapes = [(rows, depth), (depth, columns), (rows, columns)]
     found = []
@@ -160,6 +178,17 @@ def test_what_is_computed_goes_by_way_of_registers() -> None:
     diagonal = CARRIED.replace("load %a[%i, %k]", "load %a[%k, %k]")
     assert not any(op.kind == "copy_begin" for op in walk(module_of(diagonal).kernel.body))
     assert copied(module_of(CARRIED))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_what_is_said_to_be_aligned_is_asked_for(form: str) -> None:
+    module = module_of(FORMS[form], scalar="f32")
+    assert copied(module)
+    ops = list(walk(module.kernel.body))
+    asked = {op.operands[0] for op in ops if op.kind == "lines_aligned"}
+    said = {stage_copies.place_of(op)[0] for op in ops if op.kind in ("load", "store") and op.attribute("aligned")}
+    in_memory = {array for array in said if array.type.has_descriptor}
+    assert in_memory and in_memory <= asked
 
 
 def test_long_statements_are_loops(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -82,11 +82,7 @@ class ContractionCode:
 
     def _update(self, builder: Builder, total: Value, values: dict[Value, Value]) -> None:
         """The element that the nest updates depth by depth is updated once; no other point has it."""
-        found, op = self.contraction, self.contraction.reduction
-        place = [values.get(operand, operand) for operand in op.operands[1:]]
-        kind = "sub" if found.negative else "add"
-        if op.kind == "update":
-            builder.op("update", total, *place, by=kind, atomic=False)
-        else:
-            old = builder.emit("load", *place)
-            builder.op("store", builder.emit(kind, old, total), *place)
+        place = [values.get(operand, operand) for operand in self.contraction.reduction.operands[1:]]
+        old = builder.emit("load", *place)
+        kind = "sub" if self.contraction.negative else "add"
+        builder.op("store", builder.emit(kind, old, total), *place)

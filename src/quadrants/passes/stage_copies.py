@@ -62,6 +62,7 @@ class CopyWriter(StageWriter):
         super().__init__(contraction, shape)
         self.stages = stages
         self._starts: dict[Value, Value] = {}
+        self.lines = self._lines()
         self.aligned: dict[Value, Value | None] = {}
 
     def reason(self) -> str:
@@ -204,19 +205,26 @@ class CopyWriter(StageWriter):
         """Whether all sums of the block's tile are wanted, and lines of what they go to are aligned."""
         ends = [sum_of(builder, side.first, builder.index(side.width)) for side in (left, right)]
         found = builder.bit_and(builder.le(ends[0], left.range.high), builder.le(ends[1], right.range.high))
-        arrays = dict.fromkeys(place_of(op)[0] for op in walk(self.contraction.statement) if self._is_along(op))
-        for array in arrays:
+        for array in self.lines:
             found = builder.bit_and(found, builder.emit("lines_aligned", array, bytes=_WIDEST))
-        if arrays and number_of(right.range.low) != 0:
+        if self.lines and number_of(right.range.low) != 0:
             within = builder.bit_and(right.range.low, builder.index(right.part.run - 1))
             found = builder.bit_and(found, builder.eq(within, builder.index(0)))
         return found
 
-    def _is_along(self, op: Op) -> bool:
-        """Whether an operation of the statement reaches neighbours in neighbouring columns."""
-        if op.kind not in ("load", "store"):
-            return False
-        array, *indices = place_of(op)
+    def _lines(self) -> list[Value]:
+        """The arrays of which what is done with sums of neighbouring columns reaches neighbours."""
+        found = self.contraction
+        ops = [op for value in list(found.slices)[2:] for op in found.slices[value]]
+        if found.reduction.kind == "for":
+            summed = set(walk(found.reduction.regions[0]))
+            ops += [op for op in walk(found.statement) if op not in summed]
+        else:
+            ops.append(found.reduction)
+        places = [place_of(op) for op in ops if op.kind in ("load", "store", "update")]
+        return list(dict.fromkeys([array for array, *indices in places if self._is_along(array, indices)]))
+
+    def _is_along(self, array: Value, indices: list[Value]) -> bool:
         type_ = array.type
         is_memory = type(type_) is ArrayType and type_.has_descriptor and type_.layout in ("A", "C")
         return is_memory and bool(indices) and indices[-1] is self.contraction.column.counter
@@ -232,7 +240,17 @@ class CopyWriter(StageWriter):
                 before = len(builder.block.ops)
                 self.statement(builder, next(totals), row, column)
                 if number % right.part.run == 0:
-                    _mark_aligned(builder.block.ops[before:], column, right.part.run)
+                    self._mark_aligned(builder.block.ops[before:], column, right.part.run)
+
+    def _mark_aligned(self, ops: list[Op], column: Value, run: int) -> None:
+        """Says of what reaches the first of a run of columns that its address is aligned for all of them."""
+        for op in ops:
+            if op.kind in ("load", "store"):
+                array, *indices = place_of(op)
+                if array in self.lines and indices[-1] is column:
+                    op.attributes["aligned"] = min(run * scalar_of(array.type).bytes, _WIDEST)
+            for region in op.regions:
+                self._mark_aligned(region.ops, column, run)
 
     # From memory to shared memory.
 
@@ -302,17 +320,8 @@ class CopyWriter(StageWriter):
 
 
 def place_of(op: Op) -> tuple[Value, ...]:
-    """The array and the indices of a load or a store."""
+    """The array and the indices of a load, a store or an update."""
     return op.operands[0 if op.kind == "load" else 1 :]
-
-
-def _mark_aligned(ops: list[Op], column: Value, run: int) -> None:
-    """Says of what reaches the first of a run of columns that its address is aligned for all of them."""
-    for op in ops:
-        if op.kind in ("load", "store") and place_of(op)[-1] is column:
-            op.attributes["aligned"] = min(run * scalar_of(place_of(op)[0].type).bytes, _WIDEST)
-        for region in op.regions:
-            _mark_aligned(region.ops, column, run)
 
 
 class _Turn:
