@@ -30,16 +30,15 @@ _STAGES = 2
 _WARP = 32
 _OF_WARP = 16
 """Rows of a team that one of its warps has sums of."""
-_STRETCH_BYTES = 64
 
 
 class SharedTensorShape(TensorShape):
     """Tiles of `rows` by `columns`; a thread has sums of two rows and of a quarter of the columns."""
 
     @classmethod
-    def of(cls, size: int, scalar: ScalarType) -> SharedTensorShape:
-        """The square tile for factors of a type."""
-        return cls(2, size // 4, size, size, _STRETCH_BYTES // scalar.bytes, scalar.bits)
+    def of(cls, rows: int, columns: int, depth: int, scalar: ScalarType) -> SharedTensorShape:
+        """The tile for factors of a type."""
+        return cls(2, columns // 4, rows, columns, depth, scalar.bits)
 
     @property
     def threads(self) -> int:

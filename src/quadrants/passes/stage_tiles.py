@@ -69,32 +69,28 @@ def _on_tensor_cores(contraction: Contraction, record: Any) -> Sequence[StageWri
     narrow, scalar = factors_of(contraction)
     if scalar is f32 and wish != "tf32":
         return ()
-    in_teams = shapes_in_teams(record, scalar)
-    if in_teams and record.asynchronous_copies and scalar is not f32 and _has_sources(narrow):
-        return [SharedCopyWriter(narrow, *pair) for pair in _in_stages(record, scalar, in_teams)]
-    if in_teams:
-        return [SharedTensorWriter(narrow, shape) for shape in in_teams]
+    if ("tf32" if scalar is f32 else scalar.name) in record.shared_products:
+        if record.asynchronous_copies and scalar is not f32 and _has_sources(narrow):
+            return [SharedCopyWriter(narrow, *shape) for shape in shapes_of_shared_copies(record, scalar)]
+        return [SharedTensorWriter(narrow, shape) for shape in shapes_in_teams(record, scalar)]
     if record.asynchronous_copies and scalar is not f32 and _has_sources(narrow):
         return [TensorCopyWriter(narrow, *shape) for shape in shapes_of_tensor_copies(record, scalar)]
     return [TensorWriter(narrow, shape) for shape in shapes_on_tensor_cores(record, scalar)]
 
 
 def shapes_in_teams(record: Any, scalar: ScalarType) -> Sequence[SharedTensorShape]:
-    """Tiles for factors of a type that teams of 128 threads multiply where they lie, the largest first; none where a record has no such."""
-    if ("tf32" if scalar is f32 else scalar.name) not in record.shared_products:
-        return ()
-    shapes = [SharedTensorShape.of(size, scalar) for size in (128, 64)]
+    """Tiles for factors of a type that teams of 128 threads multiply where they lie, the largest first."""
+    depth = 64 // scalar.bytes
+    shapes = [SharedTensorShape.of(size, size, depth, scalar) for size in (128, 64)]
     return [shape for shape in shapes if _has_room(record, shape, scalar)]
 
 
-def _in_stages(
-    record: Any, scalar: ScalarType, shapes: Sequence[SharedTensorShape]
-) -> list[tuple[SharedTensorShape, int]]:
-    """Tiles with as many stretches on their way as there is room for, four at most."""
-    return [
-        (shape, min(4, record.shared_memory_bytes // (shape.depth * (shape.rows + shape.columns) * scalar.bytes)))
-        for shape in shapes
-    ]
+def shapes_of_shared_copies(record: Any, scalar: ScalarType) -> Sequence[tuple[SharedTensorShape, int]]:
+    """The same where copies go on meanwhile, with the number of stretches that shared memory has. The widest tile brings a quarter less than
+    the next one for each product."""
+    shapes = ((128, 256, 16), 4), ((128, 128, 32), 3), ((64, 64, 32), 4)
+    made = [(SharedTensorShape.of(*sizes, scalar), stages) for sizes, stages in shapes]
+    return [(shape, stages) for shape, stages in made if _has_stages(record, shape, stages, scalar)]
 
 
 def shapes_on_tensor_cores(record: Any, scalar: ScalarType) -> Sequence[TensorShape]:
@@ -110,11 +106,7 @@ def shapes_of_tensor_copies(record: Any, scalar: ScalarType) -> Sequence[tuple[T
     if scalar.name not in record.tensor_products:
         return ()
     shapes = (TensorShape(8, 16, 128, 128, 32, scalar.bits), 3), (TensorShape(4, 8, 64, 64, 32, scalar.bits), 4)
-    return [
-        (shape, stages)
-        for shape, stages in shapes
-        if _has_place(record, shape.threads, stages * shape.depth * (shape.rows + shape.columns) * scalar.bytes)
-    ]
+    return [(shape, stages) for shape, stages in shapes if _has_stages(record, shape, stages, scalar)]
 
 
 def shapes_of_stages(record: Any, scalar: ScalarType) -> Sequence[StageShape]:
@@ -147,6 +139,10 @@ def _has_sources(contraction: Contraction) -> bool:
 
 def _has_room(record: Any, shape: StageShape, scalar: ScalarType) -> bool:
     return _has_place(record, shape.threads, shape.elements * scalar.bytes)
+
+
+def _has_stages(record: Any, shape: TensorShape, stages: int, scalar: ScalarType) -> bool:
+    return _has_place(record, shape.threads, stages * shape.depth * (shape.rows + shape.columns) * scalar.bytes)
 
 
 def _has_place(record: Any, threads: int, size: int) -> bool:
