@@ -76,6 +76,7 @@ TARGETS ?= kernel,x64
 fuzz-blocks: $(READY)
 	$(BIN)/python -m quadrants.evidence.fuzz --blocks $(TARGETS) --programs $(N) --seed $(SEED)
 	$(BIN)/python -m quadrants.evidence.fuzz --devices $(TARGETS) --programs $(N) --seed $(SEED)
+	$(BIN)/python -m quadrants.evidence.fuzz --plain $(TARGETS) --programs $(N) --seed $(SEED)
 
 types: $(READY)
 	$(BIN)/pyright

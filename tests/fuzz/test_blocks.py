@@ -15,10 +15,11 @@ import quadrants as qd
 from quadrants import knobs
 from quadrants.evidence.fuzz.block_code import Branch, parts
 from quadrants.evidence.fuzz.block_programs import BlockLoop, BlockProgram
-from quadrants.evidence.fuzz.block_trial import EAGER, KINDS, TARGETS, Way, check, check_apart, reduced, told, way_of
+from quadrants.evidence.fuzz.block_trial import KINDS, TARGETS, Way, check, check_apart, reduced, told, way_of
 from quadrants.evidence.fuzz.block_worlds import World, team_reduce, team_scan, team_shuffle
 from quadrants.evidence.fuzz.device_programs import DeviceProgram
-from quadrants.evidence.fuzz.trial import load
+from quadrants.evidence.fuzz.thresholds import thresholds
+from quadrants.evidence.fuzz.trial import check_on, load, settings_on
 from quadrants.targets import table
 
 pytestmark = pytest.mark.slow
@@ -148,7 +149,7 @@ def test_a_difference_is_told_and_the_program_made_smaller(monkeypatch: pytest.M
 
 def test_devices_do_what_pays_in_blocks(tmp_path: Path) -> None:
     missing = set(IN_BLOCKS)
-    with Way("simulated", {}, eager=True).in_force():
+    with thresholds(True):
         for seed in range(60):
             qd.init(arch=knobs.Arch.simulated, default_ip=qd.i32, log_level="error")
             program = DeviceProgram(seed)
@@ -161,11 +162,10 @@ def test_devices_do_what_pays_in_blocks(tmp_path: Path) -> None:
     assert not missing
 
 
-def test_eager_passes_are_as_before_afterwards() -> None:
-    before = [getattr(module, name) for module, name, _ in EAGER]
-    with Way("x64", {}, eager=True).in_force():
-        assert [getattr(module, name) for module, name, _ in EAGER] == [value for _, _, value in EAGER]
-    assert [getattr(module, name) for module, name, _ in EAGER] == before
+@pytest.mark.parametrize("target", ["kernel", "simulated", "cuda"])
+@pytest.mark.parametrize("seed", range(20, 24))
+def test_programs_of_cpus_on_devices(seed: int, target: str) -> None:
+    assert check_on(seed, settings_on(seed, target)) is None
 
 
 def test_a_program_that_is_right_is_not_made_smaller() -> None:

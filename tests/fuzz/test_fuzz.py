@@ -9,7 +9,8 @@ import pytest
 from quadrants.evidence.fuzz import trial, vocabulary
 from quadrants.evidence.fuzz.expressions import Style
 from quadrants.evidence.fuzz.generate import program_text
-from quadrants.evidence.fuzz.settings import EAGER, Settings
+from quadrants.evidence.fuzz.settings import Settings
+from quadrants.evidence.fuzz.thresholds import EAGER
 from quadrants.ir.ops import OPS
 
 pytestmark = pytest.mark.slow

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -21,7 +20,6 @@ from quadrants import knobs
 from quadrants.errors import QuadrantsUnsupportedError
 from quadrants.evidence.conformance import elementwise
 from quadrants.evidence.fuzz import block_trial, trial
-from quadrants.evidence.fuzz.generate import program_text
 from quadrants.evidence.fuzz.settings import Settings
 from quadrants.evidence.programs import Program, TargetExecutor, disagreement, mismatch
 from quadrants.ir.types import ScalarType, f64, scalar_types
@@ -154,13 +152,7 @@ def _program(item: Program, told: bool, target: str) -> None:
 
 
 def _random_program(seed: int, target: str) -> None:
-    case = program_text(seed)
-    settings = Settings(target, defaults=("i64", _weak_float(knobs.arch_by_name(target))))
-    with tempfile.TemporaryDirectory() as folder:
-        module = trial.load(case.text, Path(folder), f"program_{seed}")
-        expected = trial.expectations(module, case.sizes, settings.defaults)
-        failure = trial.check(module, expected, settings, case.style)
-    _tell(failure)
+    _tell(trial.check_on(seed, Settings(target, defaults=("i64", _weak_float(knobs.arch_by_name(target))))))
 
 
 def _program_of_kind(kind: str, seed: int, target: str) -> None:

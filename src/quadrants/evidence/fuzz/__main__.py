@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from quadrants.evidence.fuzz.block_trial import KINDS, TARGETS, block_campaign, told
+from quadrants.evidence.fuzz.block_trial import CAMPAIGNS, KINDS, TARGETS, block_campaign, told
 from quadrants.evidence.fuzz.campaign import campaign, work
 
 
@@ -21,7 +21,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--reduce", type=int, metavar="SEED", help="shrink a failing program and write it as a test")
     parser.add_argument("--into", default="tests/fuzz/found", help="the folder for it (tests/fuzz/found)")
     parser.add_argument("--seconds", type=float, default=300.0, help="for how long to reduce (300)")
-    for kind, what in (("blocks", "blocks of threads"), ("devices", "reductions, products, stencils")):
+    kinds = {"blocks": "blocks of threads", "devices": "reductions, products, stencils", "plain": "the kind above"}
+    for kind, what in kinds.items():
         text = f"programs of {what} instead, on targets with commas between, of {', '.join(TARGETS)}"
         parser.add_argument(f"--{kind}", metavar="TARGETS", help=text)
     parser.add_argument("--work", type=int, nargs=2, help=argparse.SUPPRESS)
@@ -29,7 +30,7 @@ def main(arguments: list[str] | None = None) -> int:
     if chosen.work:
         work(*chosen.work)
         return 0
-    for kind in KINDS:
+    for kind in CAMPAIGNS:
         if getattr(chosen, kind):
             return _on_targets(kind, chosen)
     if chosen.show is not None:
@@ -49,6 +50,8 @@ def _on_targets(kind: str, chosen: argparse.Namespace) -> int:
     targets = getattr(chosen, kind).split(",")
     if unknown := set(targets) - set(TARGETS):
         raise SystemExit(f"--{kind}: {', '.join(sorted(unknown))}: of {', '.join(TARGETS)}, with commas between")
+    if kind not in KINDS and (chosen.show is not None or chosen.reduce is not None):
+        raise SystemExit(f"--{kind} runs programs: without it --show prints them")
     if chosen.show is not None:
         print(KINDS[kind](chosen.show).text())
         return 0

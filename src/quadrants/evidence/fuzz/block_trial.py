@@ -11,8 +11,7 @@ import random
 import signal
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -23,12 +22,24 @@ from quadrants.evidence.emulation import emulation
 from quadrants.evidence.fuzz.block_code import Program, parts
 from quadrants.evidence.fuzz.block_programs import BlockProgram
 from quadrants.evidence.fuzz.device_programs import DeviceProgram
-from quadrants.evidence.fuzz.trial import Failure, load
-from quadrants.passes import reduce_in_blocks, scatter_in_blocks, share_rows, stage_boxes, stage_tiles
+from quadrants.evidence.fuzz.settings import SLOWLY_CHECKED, UNTOUCHED, Settings
+from quadrants.evidence.fuzz.thresholds import thresholds
+from quadrants.evidence.fuzz.trial import Failure, check_on, load, settings_on
 from quadrants.records import Record
 from quadrants.targets import table
 
-__all__ = ["EAGER", "KINDS", "TARGETS", "Way", "block_campaign", "check", "check_apart", "reduced", "told", "way_of"]
+__all__ = [
+    "CAMPAIGNS",
+    "KINDS",
+    "TARGETS",
+    "Way",
+    "block_campaign",
+    "check",
+    "check_apart",
+    "reduced",
+    "told",
+    "way_of",
+]
 
 SECONDS_FOR_ONE = 60
 
@@ -36,19 +47,8 @@ TARGETS = ("kernel", "reference", "simulated", "x64", "arm64", "cuda", "amdgpu",
 """Where programs run; `kernel`: interpreted as they were written, before any pass takes block loops apart."""
 KINDS: dict[str, Callable[[int], Program]] = {"blocks": BlockProgram, "devices": DeviceProgram}
 """Programs by what is in them: block loops, and what devices do in ways of their own."""
-_UNTOUCHED = "inline"  # the pass before those that know of threads
-
-
-# Sizes from which passes for devices find their work worth it, and smaller ones.
-EAGER: tuple[tuple[Any, str, Any], ...] = (
-    (stage_tiles, "_SMALLEST", 1),
-    (stage_tiles, "_LEAST", 1),
-    (stage_boxes, "_GAIN", 0.0),
-    (reduce_in_blocks, "_ITERATIONS", 1),
-    (scatter_in_blocks, "_LEAST", 1),
-    (scatter_in_blocks, "_TIMES", 0),
-    (share_rows, "_SHORTEST", 1),
-)
+CAMPAIGNS = (*KINDS, "plain")
+"""What campaigns on targets run: programs of these kinds, or (`plain`) those of the fuzzer of CPUs."""
 
 
 class Way(Record):
@@ -62,28 +62,16 @@ class Way(Record):
         facts = [self.target, *(f"{name}={value!r}" for name, value in self.options.items())]
         return ", ".join([*facts, *["eager"] * self.eager])
 
-    @contextmanager
-    def in_force(self) -> Iterator[None]:
-        """What is no option of `qd.init` is set while a program is compiled."""
-        before = [getattr(module, name) for module, name, _ in EAGER]
-        for module, name, value in EAGER if self.eager else ():
-            setattr(module, name, value)
-        try:
-            yield
-        finally:
-            for (module, name, _), value in zip(EAGER, before):
-                setattr(module, name, value)
-
 
 def way_of(seed: int, target: str) -> Way:
     """How the program of a seed runs on a target."""
     source = random.Random(f"{seed} {target}")
     options: dict[str, Any] = {}
     if target == "kernel":
-        options["stop_after"] = _UNTOUCHED
+        options["stop_after"] = UNTOUCHED
     if target != "kernel" and source.random() < 0.25:
         options["opt_level"] = 0
-    if source.random() < 0.2 and target != "vulkan":  # whose driver takes minutes for shaders full of checks
+    if source.random() < 0.2 and target not in SLOWLY_CHECKED:
         options["check_out_of_bound"] = True
     if target == "x64":
         options["lanes"] = source.choice((0, 1, 8, 16))
@@ -112,7 +100,7 @@ def check(program: Program, way: Way) -> Failure | None:
             )
             module = load(program.text(), Path(folder), "program")
             arguments = program.arguments()
-            with way.in_force():
+            with thresholds(way.eager):
                 qd.kernel(module.program)(*arguments)
         except Exception as error:  # whatever the compiler raises is what was looked for
             return Failure(type(error).__name__, str(error))
@@ -127,6 +115,10 @@ def check(program: Program, way: Way) -> Failure | None:
 
 def check_apart(program: Program, way: Way, seconds: int = SECONDS_FOR_ONE) -> Failure | None:
     """The same in a process of its own, which may crash or hang."""
+    return _apart(lambda: check(program, way), seconds)
+
+
+def _apart(run: Callable[[], Failure | None], seconds: int = SECONDS_FOR_ONE) -> Failure | None:
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -136,7 +128,7 @@ def check_apart(program: Program, way: Way, seconds: int = SECONDS_FOR_ONE) -> F
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, 1)
             os.dup2(nowhere, 2)
-            data = pickle.dumps(check(program, way))
+            data = pickle.dumps(run())
         except BaseException as error:  # a child never returns
             data = pickle.dumps(Failure("invalid", f"{type(error).__name__}: {error}"))
         os.write(writing, data)
@@ -166,8 +158,7 @@ def block_campaign(kind: str, seeds: range, targets: Sequence[str], stop_after: 
     found = count = 0
     for seed in seeds:
         for target in targets:
-            way = way_of(seed, target)
-            failure = check_apart(KINDS[kind](seed), way)
+            way, failure = _checked(kind, seed, target)
             count += 1
             if failure is not None:
                 found += 1
@@ -176,6 +167,15 @@ def block_campaign(kind: str, seeds: range, targets: Sequence[str], stop_after: 
             break
     print(f"programs of {kind} on {', '.join(targets)}: {count} runs, {found} failures", file=output)
     return found
+
+
+def _checked(kind: str, seed: int, target: str) -> tuple[Way | Settings, Failure | None]:
+    """How the program of a seed ran on a target."""
+    if kind in KINDS:
+        way = way_of(seed, target)
+        return way, check_apart(KINDS[kind](seed), way)
+    settings = settings_on(seed, target)
+    return settings, _apart(lambda: check_on(seed, settings))
 
 
 def told(kind: str, seed: int, target: str, seconds: float) -> str:

@@ -4,44 +4,30 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
 from quadrants.evidence.fuzz.expressions import Style
-from quadrants.passes import (
-    cost,
-    gather_once,
-    inner_loops,
-    interchange,
-    lane_jam,
-    scans,
-    tile,
-    tile_code,
-    vectorise_rows,
-)
+from quadrants.evidence.fuzz.thresholds import thresholds
+from quadrants.passes import cost
 from quadrants.passes.pipeline import PIPELINE
 
-__all__ = ["Settings", "compiled_settings", "interpreted_settings", "random_defaults"]
+__all__ = [
+    "SLOWLY_CHECKED",
+    "UNTOUCHED",
+    "Settings",
+    "compiled_settings",
+    "device_settings",
+    "interpreted_settings",
+    "random_defaults",
+]
 
-# Sizes from which passes find their work worth it, and smaller ones.
-EAGER: tuple[tuple[Any, str, Any], ...] = (
-    (tile, "_SMALLEST", 1),
-    (tile, "_SHALLOWEST", 1),
-    (tile_code, "_LEAST_TILES", 1),
-    (interchange, "_LEAST", 1),
-    (interchange, "_BLOCK", 8),
-    (interchange, "_SHIFT", 3),
-    (scans, "_FEWEST", 1),
-    (scans, "_SHORTEST_BLOCK", 2),
-    (scans, "_BLOCKS", 4),
-    (scans, "_LEAST_GAIN", 0.0),
-    (gather_once, "_GUESS", 64),
-    (gather_once, "_TIMES", 1),
-    (vectorise_rows, "_FEW_TRIPS", 2),
-    (inner_loops, "_FEW_TRIPS", 2),
-    (lane_jam, "_FEW_TRIPS", 2),
-)
+SLOWLY_CHECKED = frozenset({"vulkan", "metal", "d3d12"})
+"""Targets whose drivers may take minutes for shaders full of checks."""
+UNTOUCHED = "inline"
+"""The last pass of programs that run as they were written, in front of those that know of threads."""
+
 OPTIONAL = tuple(step.name for step in PIPELINE if not step.required)
 STEPS = tuple(step.name for step in PIPELINE)
 
@@ -76,22 +62,14 @@ class Settings:
     def in_force(self) -> Iterator[None]:
         """What is no option of `qd.init` is set while a program is compiled."""
         before = cost.iteration_cost
-        thresholds = [(module, name, getattr(module, name)) for module, name, _ in EAGER]
-        if self.eager:
-            for module, name, value in EAGER:
-                setattr(module, name, value)
         if self.busy:
             cost.iteration_cost = lambda loop, forms, module=None: 1_000_000
+        code_level = _code_level(self.code_level) if self.code_level is not None else nullcontext()
         try:
-            if self.code_level is None:
+            with thresholds(self.eager), code_level:
                 yield
-            else:
-                with _code_level(self.code_level):
-                    yield
         finally:
             cost.iteration_cost = before
-            for module, name, value in thresholds:
-                setattr(module, name, value)
 
 
 @contextmanager
@@ -133,6 +111,18 @@ def compiled_settings(source: random.Random, style: Style, defaults: tuple[str, 
     warm = level is None and source.random() < 0.3
     look = "" if source.random() < 0.1 else source.choice(STEPS)
     return Settings("cpu", options, defaults, level, look, source.random() < 0.5, source.random() < 0.5, warm)
+
+
+def device_settings(source: random.Random, style: Style, defaults: tuple[str, str], target: str) -> Settings:
+    """The program runs on a target that is named, or (`kernel`) as it was written."""
+    options = _common(source, style)
+    if target in SLOWLY_CHECKED:
+        options = {name: value for name, value in options.items() if name not in ("debug", "check_out_of_bound")}
+    if source.random() < 0.2:
+        options["opt_level"] = 0
+    if target == "kernel":
+        return Settings("reference", {**options, "stop_after": UNTOUCHED}, defaults)
+    return Settings(target, {**options, "enable_fallback": False}, defaults, eager=source.random() < 0.7)
 
 
 def _common(source: random.Random, style: Style) -> dict[str, Any]:

@@ -14,17 +14,37 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from quadrants import knobs
 from quadrants.evidence import oracle
 from quadrants.evidence.arrays import FieldView
+from quadrants.evidence.emulation import emulation
 from quadrants.evidence.fuzz import inside
 from quadrants.evidence.fuzz.expressions import Style
 from quadrants.evidence.fuzz.generate import Case, program_text
-from quadrants.evidence.fuzz.settings import Settings, compiled_settings, interpreted_settings, random_defaults
+from quadrants.evidence.fuzz.settings import (
+    Settings,
+    compiled_settings,
+    device_settings,
+    interpreted_settings,
+    random_defaults,
+)
 from quadrants.evidence.programs import _for_kernel, _for_oracle, plain
 from quadrants.ir import types as scalar_types
-from quadrants.targets import reference
+from quadrants.targets import reference, table
 
-__all__ = ["Expected", "Failure", "Finding", "Invalid", "check", "expectations", "load", "run_seed", "settings_of"]
+__all__ = [
+    "Expected",
+    "Failure",
+    "Finding",
+    "Invalid",
+    "check",
+    "check_on",
+    "expectations",
+    "load",
+    "run_seed",
+    "settings_of",
+    "settings_on",
+]
 
 # How far floats may be from the oracle's where targets round differently: most have been f32 on the way.
 _TOLERANCE = 2e-3
@@ -205,6 +225,29 @@ def settings_of(seed: int) -> tuple[Case, list[Settings]]:
     if source.random() < 0.2:
         chosen.append(interpreted_settings(source, case.style, defaults))
     return case, chosen
+
+
+def settings_on(seed: int, target: str) -> Settings:
+    """Under which options the program of a seed runs on a target that is named."""
+    source = random.Random(f"{seed} {target}")
+    defaults = random_defaults(source)
+    return device_settings(source, program_text(seed).style, defaults, target)
+
+
+def check_on(seed: int, settings: Settings) -> Failure | None:
+    """How the program of a seed differs under settings from what the oracle gave; None if it does not. Where the target's
+    hardware is not here, what plays it runs the program."""
+    case = program_text(seed)
+    arch = knobs.arch_by_name(settings.arch)
+    with emulation(arch), tempfile.TemporaryDirectory() as folder:
+        if reason := table.missing(arch):
+            return Failure("missing", reason)
+        try:
+            module = load(case.text, Path(folder), f"program_{seed}")
+            expected = expectations(module, case.sizes, settings.defaults)
+        except (Invalid, SyntaxError) as error:
+            return Failure("invalid", str(error))
+        return check(module, expected, settings, case.style)
 
 
 def run_seed(seed: int, folder: Path) -> list[Finding]:
