@@ -148,7 +148,7 @@ def _load(program: Program, built: Artifact | table.Interpreted) -> None:
 def _plain_result(shape: Any) -> Any:
     """The front end's tree of a result as a Program keeps it."""
     if shape[0] == "sequence":
-        return ("sequence", [_plain_result(part) for part in shape[1]], shape[2])
+        return ("sequence", [_plain_result(part) for part in shape[1]], shape[2], shape[4])
     return ("static", shape[1].value) if shape[0] == "static" else ("run",)
 
 

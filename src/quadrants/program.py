@@ -18,6 +18,7 @@ from quadrants.frontend.guards import ContentGuard, Guard, LiveNumber
 from quadrants.ir.evaluate import held_dtype
 from quadrants.ir.external import PREFIX, TALLY, linked_address
 from quadrants.ir.types import ArrayType, MatrixType, ScalarType, Type
+from quadrants.records import dataclass_names
 from quadrants.runtime import launch, threads
 from quadrants.targets.frame import from_memory, memory_bytes
 
@@ -52,7 +53,8 @@ class Program:
     the frame's initial content: the descriptors of captured arrays. A program holds for arguments that have its key, its
     `static_shapes` (trailing sizes by position among the run-time arguments), and while its `guards` hold.
 
-    `result` is the tree of what the kernel gives: ('run',), ('sequence', parts, whether it is a list), ('static', object).
+    `result` is the tree of what the kernel gives: ('run',), ('sequence', parts, whether it is a list, the class of a
+    record or None), ('static', object).
     `foreign`: those of the captured arrays whose memory is looked up anew.
     `captured`: for each parameter after the arguments' own the array or the LiveNumber that it is; `written`: origins of
     the arrays that the kernel writes, ('argument', position) or ('array', id of the captured object); `tasks`: where its
@@ -394,10 +396,22 @@ def _plain(value: Any, type_: Type) -> Any:
     return value.item() if hasattr(value, "item") else value
 
 
+def _record(kind: type, items: list[Any]) -> Any:
+    """An object of a named tuple or dataclass with these members, which are complete: nothing of its class runs."""
+    if issubclass(kind, tuple):
+        return tuple.__new__(kind, items)
+    made = object.__new__(kind)
+    for name, item in zip(dataclass_names(kind) or (), items):
+        object.__setattr__(made, name, item)
+    return made
+
+
 def result_object(shape: Any, values: Any) -> Any:
     if shape[0] == "run":
         return next(values)
     if shape[0] == "sequence":
         items = [result_object(part, values) for part in shape[1]]
+        if shape[3] is not None:
+            return _record(shape[3], items)
         return items if shape[2] else tuple(items)
     return shape[1]

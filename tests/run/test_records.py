@@ -79,7 +79,7 @@ class Version:
 class Body:
     y: Vec
     x: float
-    history: list[float] = field(default_factory=lambda: [1.0, 2.0])
+    history: Any = field(default_factory=lambda: [1.0, 2.0])
 
     def step(self, dt: float) -> None:
         self.y.x += dt * self.x
@@ -192,6 +192,23 @@ def of_the_caller(body, ray, a):
 
 def test_records_as_arguments(executor: TargetExecutor) -> None:
     agrees(executor, of_the_caller, Probe(Vec(1.0, 2.0), 3.0), Ray(0.5), np.arange(3.0))
+
+
+def test_records_as_results(executor: TargetExecutor) -> None:
+    executor.initialise(qd, ("i64", "f32"))
+
+    @qd.kernel
+    def shot(body, x):
+        if x > 1.0:
+            return Body(Vec(x, 2.0), x, body.history), Ray(x)
+        return body, Ray(0.0, x)
+
+    body = Body(Vec(0.5), 1.0, (7.0,))
+    for x in (3.0, 0.5):
+        found, ray = shot(body, x)
+        assert type(found) is Body and type(found.y) is Vec and type(ray) is Ray
+        assert found.y == (Vec(3.0, 2.0) if x == 3.0 else body.y) and found.x == (3.0 if x == 3.0 else 1.0)
+        assert ray.at(1.0) == (5.0 if x == 3.0 else 0.5)
 
 
 @dataclass

@@ -352,6 +352,15 @@ def test_classes_of_records_are_found_again(cache: Path, tmp_path: Path) -> None
     assert outcome_of(tmp_path, RECORDS) == (HIT, 22.5)
 
 
+def test_classes_of_results_are_found_again(cache: Path, tmp_path: Path) -> None:
+    text = RECORDS.replace(" -> qd.f64:", ":").replace(
+        "    return w.dot(v) + w.half + Ray(x).at(3.0)", "    return w, Ray(x)"
+    )
+    for expected in (COMPILED, HIT):
+        outcome, (w, ray) = outcome_of(tmp_path, text)
+        assert outcome == expected and (w.dot(w), ray.at(1.0)) == (31.25, 6.0)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [

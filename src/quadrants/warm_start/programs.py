@@ -118,16 +118,20 @@ class _Writer:
 
     def result(self, shape: Any) -> Any:
         if shape[0] == "sequence":
-            return ("sequence", [self.result(part) for part in shape[1]], shape[2])
+            place = None if shape[3] is None else self._place(shape[3])
+            return ("sequence", [self.result(part) for part in shape[1]], shape[2], place)
         if shape[0] == "run":
             return ("run",)
         value = shape[1]
         if type(value) in PLAIN and type(value) not in (range, slice):
             return ("static", value)
+        return ("found", self._place(value))
+
+    def _place(self, value: Any) -> int:
         place = self._dependencies.places.find(value)
         if place is None:
             raise Unstable(f"it returns an object of type {type(value).__qualname__} made while compiling")
-        return ("found", place)
+        return place
 
     def origin(self, origin: tuple[str, int], captured: list[Any]) -> tuple[str, int]:
         if origin[0] == "argument":
@@ -137,7 +141,8 @@ class _Writer:
 
 def _result(shape: Any, values: list[Any]) -> Any:
     if shape[0] == "sequence":
-        return ("sequence", [_result(part, values) for part in shape[1]], shape[2])
+        record = None if shape[3] is None else values[shape[3]]
+        return ("sequence", [_result(part, values) for part in shape[1]], shape[2], record)
     return ("static", values[shape[1]]) if shape[0] == "found" else shape
 
 
