@@ -64,7 +64,8 @@ class DeviceRuns:
             types.append(type_)
         with busy():
             views = [as_numpy(value) for _, value, _ in arrays]
-            placement = Placement(self.code.device, list(zip(views, types)))
+            device = self.code.device
+            placement = Placement(device, list(zip(views, types)), device.staging)
             for (offset, _, _), placed in zip(arrays, placement.placed):
                 words = _descriptor(placed)
                 frame[offset : offset + len(words)] = words

@@ -538,3 +538,36 @@ def test_a_device_that_was_left(driver: PlayedDriver, torch_cuda: Torch) -> None
     qd.init(arch=qd.cpu, log_level="error")
     with pytest.raises(QuadrantsRuntimeTypeError, match="cannot be used by x64 kernels"):
         saxpy(y, 1.0, x)
+
+
+def test_arrays_of_the_host_are_copied_and_nothing_else(driver: PlayedDriver, torch_cuda: Torch) -> None:
+    """Memory for the copies stays: whoever gives memory back waits for everything."""
+    x, y, z = np.ones(64, np.float32), np.zeros(64, np.float32), torch_cuda.tensor(np.zeros(64, np.float32))
+
+    def calls(launch_once: Callable[[], Any]) -> list[str]:
+        warm(launch_once)
+        left, before = driver.bindings.left, len(driver.bindings.calls)
+        launch_once()
+        assert driver.bindings.left == left
+        return [name for name in driver.bindings.calls[before:] if name != "cuCtxSetCurrent"]
+
+    up, down = ["cuMemcpyHtoD"], ["cuMemcpyDtoH"]
+    assert calls(lambda: saxpy(y, 1.0, x)) == 2 * up + ["cuLaunchKernel"] + down
+    assert y.tolist() == [4.0] * 64
+    assert calls(lambda: saxpy(z, 1.0, x)) == up + ["cuLaunchKernel"]
+    assert torch_cuda.values(z).tolist() == [4.0] * 64
+
+
+def test_memory_for_copies_makes_room(driver: PlayedDriver) -> None:
+    x, y = np.ones(1000, np.float32), np.zeros(1000, np.float32)
+    for count in (10, 100, 1000):
+        saxpy(y[:count], 1.0, x[:count])
+    driver.bindings.left = 8200
+    large = qd.ndarray(qd.f32, 4000)
+    large.fill(1.0)
+    saxpy(large, 1.0, large)
+    assert large[0] == 2.0
+    large = None
+    driver.bindings.left = 5000
+    with pytest.raises(MemoryError, match="no memory left"):
+        saxpy(np.zeros(2000, np.float32), 1.0, np.zeros(2000, np.float32))

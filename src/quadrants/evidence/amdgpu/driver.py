@@ -41,6 +41,7 @@ class _Device:
         self._driver = driver
         self._simulated = simulated()
         self.allocate, self.measure = self._simulated.allocate, self._simulated.measure
+        self.staging = self._simulated.staging
 
     def prepare(self, module: Module, tasks: Sequence[Task], options: knobs.Options) -> Runnable:
         level = 2 if options.opt_level else 0

@@ -59,7 +59,8 @@ class HostProgram:
     def running(self, bound: list[Any]) -> Iterator[list[Any]]:
         """The arguments with arrays in the device's memory; behind it those written are back in the host's."""
         with busy():
-            placement = Placement(self._device, [(bound[k], type_) for k, type_ in self._arrays])
+            arrays = [(bound[k], type_) for k, type_ in self._arrays]
+            placement = Placement(self._device, arrays, self._device.staging)
             placed = list(bound)
             for (k, _), array in zip(self._arrays, placement.placed):
                 placed[k] = array

@@ -103,7 +103,11 @@ class Room(Protocol):
 class Device(Room, Protocol):
     """One device: all kernels that run on it get the same object, for blocks of memory stay with it.
 
-    `patience`: how often a kernel's host's part is interpreted before machine code is made of it."""
+    `patience`: how often a kernel's host's part is interpreted before machine code is made of it; `staging`: memory for copies of
+    arrays that are not ours, for one launch each."""
+
+    @property
+    def staging(self) -> Room: ...
 
     patience: int
 

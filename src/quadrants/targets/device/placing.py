@@ -19,12 +19,16 @@ __all__ = ["Placement", "written_parameters"]
 
 
 class Placement:
-    """The arrays of one run on a device. Those in blocks of fields and ndarrays stay there; the others are copied, and
-    `take_back` copies what was written to their places. `keeps_blocks`: False where the memory lasts for one run only,
-    so that all arrays are copied."""
+    """The arrays of one run on a device. Those in blocks of fields and ndarrays stay there; the others are copied into memory of
+    `staging`, and `take_back` copies what was written to their places. `keeps_blocks`: False where the memory lasts for one
+    run only, so that all arrays are copied."""
 
     def __init__(
-        self, device: Room, arrays: Sequence[tuple[np.ndarray[Any, Any], ArrayType]], keeps_blocks: bool = True
+        self,
+        device: Room,
+        arrays: Sequence[tuple[np.ndarray[Any, Any], ArrayType]],
+        staging: Room,
+        keeps_blocks: bool = True,
     ) -> None:
         self._arrays = [array for array, _ in arrays]
         self._places: list[tuple[Memory, int]] = [(_NOTHING, 0)] * len(arrays)
@@ -42,7 +46,7 @@ class Placement:
                 memory, start = block.for_device(device), block.start
             else:
                 start &= -16  # what is aligned on the host stays so
-                memory = self._copied(device, start, end, members)
+                memory = self._copied(staging, start, end, members)
             for k in members:
                 self._places[k] = (memory, _first_byte(self._arrays[k]) - start)
         self.placed = [
@@ -54,8 +58,8 @@ class Placement:
         """The block that the array at a position stays in; None for one that was copied."""
         return self._blocks.get(position)
 
-    def _copied(self, device: Room, start: int, end: int, members: Sequence[int]) -> Memory:
-        memory = device.allocate(max(end - start, 1))
+    def _copied(self, staging: Room, start: int, end: int, members: Sequence[int]) -> Memory:
+        memory = staging.allocate(max(end - start, 1))
         image = np.zeros(end - start, np.uint8)
         for k in members:
             _view(self._arrays[k], image, _first_byte(self._arrays[k]) - start)[...] = self._arrays[k]

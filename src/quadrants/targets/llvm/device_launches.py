@@ -17,6 +17,7 @@ from quadrants.errors import QuadrantsRuntimeError
 from quadrants.ir.nodes import Module
 from quadrants.targets.device import live
 from quadrants.targets.device.interface import HostCode, HostText
+from quadrants.targets.device.staging import Staging
 from quadrants.targets.device.tasks import Task
 from quadrants.targets.llvm.device_driver import LaunchDriver
 from quadrants.targets.llvm.device_graphs import LOOP_MARKS, graph_symbols
@@ -49,12 +50,17 @@ class LaunchDevice:
         """The device as DLPack names it, where other packages can have its memory."""
         self._compiler = compiler
         self.services = Services(self)
+        self.staging = Staging(self)
         self.ready: weakref.WeakSet[Tasks] = weakref.WeakSet()
         """The kernels that were loaded."""
         live.add(self)
 
     def allocate(self, size: int) -> _Memory:
-        return _Memory(self, self.driver.allocate(size))
+        try:
+            return _Memory(self, self.driver.allocate(size))
+        except MemoryError:
+            self.staging.drop()
+            return _Memory(self, self.driver.allocate(size))
 
     def prepare(self, module: Module, tasks: Sequence[Task], options: knobs.Options) -> LaunchedTasks:
         compiled_tasks = self._compiler(module, tasks, options)

@@ -60,6 +60,11 @@ class _Tasks:
 class _Device:
     patience = 0
 
+    @property
+    def staging(self) -> _Device:
+        """Memory costs nothing here."""
+        return self
+
     def allocate(self, size: int) -> _Memory:
         return _Memory(size)
 

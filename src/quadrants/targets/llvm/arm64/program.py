@@ -64,7 +64,7 @@ class Program:
     def run(self, arguments: list[Any]) -> tuple[Any, ...]:
         """Runs the kernel once."""
         room = _Room()
-        placement = Placement(room, [(arguments[k], type_) for k, type_, _ in self._arrays], keeps_blocks=False)
+        placement = Placement(room, [(arguments[k], type_) for k, type_, _ in self._arrays], room, keeps_blocks=False)
         numbers = {id(piece): k for k, piece in enumerate(room.pieces)}
         frame = self._filled(arguments, placement.placed)
         patches = [
