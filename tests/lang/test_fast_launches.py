@@ -445,3 +445,39 @@ def test_captured_torch_tensors_may_get_other_memory(monkeypatch: pytest.MonkeyP
     gather()
     gather()
     assert y.tolist() == [40000.0] * 5
+
+
+@qd.kernel
+def annotated_numbers(x, a: qd.f32, n: qd.i32, b: qd.u8, c: qd.f64):
+    for i in range(1):
+        x[0] = a
+        x[1] = n
+        x[2] = b
+        x[3] = c
+
+
+def test_numpy_numbers_of_other_types(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.zeros(4)
+    calls = [
+        (np.float64(0.1), np.int64(-7), np.uint64(200), np.float32(0.1)),
+        (np.int8(-3), np.uint8(255), np.int16(255), np.int64(1 << 53)),
+        (np.uint32(7), np.int32(1 << 30), np.int32(0), np.uint64(9)),
+    ]
+    for numbers in calls:
+        for _ in range(3):
+            annotated_numbers(x, *numbers)
+    found = slow_calls(annotated_numbers, monkeypatch)
+    for a, n, b, c in calls:
+        annotated_numbers(x, a, n, b, c)
+        assert x.tolist() == [float(np.float32(a)), float(n), float(b), float(c)] and not found
+    annotated_numbers(x, np.float64(2.5), np.int64(1), np.uint64(2), np.float32(3))
+    assert x.tolist() == [2.5, 1.0, 2.0, 3.0] and not found
+    for position, number in ((2, np.uint64(256)), (1, np.int64(1 << 31)), (1, np.int64(-(1 << 31) - 1))):
+        wrong = [*calls[0]]
+        wrong[position] = number
+        with pytest.raises(QuadrantsRuntimeTypeError, match="beyond the range"):
+            annotated_numbers(x, *wrong)
+    annotated_numbers(x, np.int8(1), np.uint8(1), np.int16(1), np.int64((1 << 53) + 1))
+    assert x[3] == float((1 << 53) + 1) and len(found) == 4
+    with pytest.raises(QuadrantsRuntimeTypeError, match="cannot be converted"):
+        annotated_numbers(x, np.float64(2.5), np.float32(1), np.uint64(2), np.float32(3))

@@ -7,6 +7,8 @@ import linecache
 import sys
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from quadrants import knobs
 from quadrants.frontend import protocol
 from quadrants.frontend.arguments import Argument, as_numpy
@@ -27,6 +29,8 @@ LONG_RUN = 1e-3
 # How many containers of arguments a form's launches are prepared for, one after the other: if each call comes with
 # another, knowing them by identity gains nothing.
 _MOST_CONTAINERS = 8
+_INTEGERS = frozenset([np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64])
+_FLOATS = frozenset([np.float32, np.float64])
 
 
 def install(
@@ -269,6 +273,10 @@ def _number(program: Program, argument: Argument, position: int) -> launch.Argum
         return launch.IntegerArgument(offset, type_.bits, type_.is_signed)
     if hasattr(argument.value, "dtype") and type_.numpy is not None and plain is type_.numpy.type:
         return launch.ScalarArgument(offset, type_.numpy.type)
+    if plain in _INTEGERS and not type_.is_float:
+        return launch.ConvertedArgument(offset, plain, type_.bits, signed=type_.is_signed)
+    if plain in _INTEGERS | _FLOATS and type_.is_float and type_.bits >= 32:
+        return launch.ConvertedArgument(offset, plain, type_.bits, is_float=True)
     return None
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from quadrants.records import Record
 from quadrants.runtime.launch_probe import dtype_word, slot_offset
 from quadrants.runtime.launch_records import (
+    LARGEST_EXACT,
     ArgumentRecord,
     BlockRecord,
     GuardGroup,
@@ -33,6 +34,7 @@ __all__ = [
     "Binding",
     "BooleanArgument",
     "CellGuard",
+    "ConvertedArgument",
     "FloatArgument",
     "ForeignArgument",
     "Guard",
@@ -107,6 +109,17 @@ class ScalarArgument(Record):
     type: type[np.generic]
 
 
+class ConvertedArgument(Record):
+    """A NumPy scalar of exactly this type, a float of 32 or 64 bits or an integer, stored as a float of 32 or 64 bits, or, an integer
+    that is in its range, as an integer. An integer that is to be a float is one of at most 53 bits."""
+
+    offset: int
+    type: type[np.generic]
+    bits: int
+    is_float: bool = False
+    signed: bool = True
+
+
 class StorageArgument(Record):
     """An object of exactly this class whose slot `_array_type` is `array_type`, with a descriptor in `_descriptor`; with
     `on_device`, in `_on_device`, followed by the address of a word that becomes 1 if the object is `written`."""
@@ -168,6 +181,7 @@ ArgumentSpec: TypeAlias = (
     | IntegerArgument
     | BooleanArgument
     | ScalarArgument
+    | ConvertedArgument
     | StorageArgument
     | ForeignArgument
     | IdentityArgument
@@ -316,6 +330,11 @@ class Binding:
         if self.block is None:
             self.block = _Packer(self, symbols, cell_content).block()
         return ctypes.addressof(self.block)
+
+
+def _range(bits: int, signed: bool) -> tuple[int, int]:
+    """The least and the greatest integer of so many bits."""
+    return (-(1 << (bits - 1)) if signed else 0), (1 << (bits - signed)) - 1
 
 
 def _is_written(spec: ArgumentSpec) -> bool:
@@ -516,11 +535,28 @@ class _Packer:
             raise ValueError(f"a launch cannot store integers of {spec.bits} bits")
         record.bytes = spec.bits // 8
         self.slot(record, spec.offset, record.bytes)
-        low = -(1 << (spec.bits - 1)) if spec.signed else 0
-        high = (1 << (spec.bits - spec.signed)) - 1
+        low, high = _range(spec.bits, spec.signed)
         record.low = max(low if spec.low is None else spec.low, -(1 << 63))
         record.high = min(high if spec.high is None else spec.high, (1 << 63) - 1)
         return "integer"
+
+    def converted_argument(self, spec: ConvertedArgument, record: ArgumentRecord) -> str:
+        held = np.dtype(spec.type)
+        if (
+            held.kind not in "iuf"
+            or held.itemsize > 8
+            or held == np.float16
+            or (held.kind == "f" and not spec.is_float)
+        ):
+            raise ValueError(f"a launch cannot convert scalars of type {spec.type.__name__}")
+        if spec.bits not in ((32, 64) if spec.is_float else (8, 16, 32, 64)):
+            raise ValueError(f"a launch cannot store numbers of {spec.bits} bits")
+        record.type, record.bytes, record.flags = id(spec.type), spec.bits // 8, spec.is_float
+        self.slot(record, spec.offset, record.bytes)
+        record.word, record.other_word = held.itemsize, "iuf".index(held.kind)
+        low, high = (-LARGEST_EXACT, LARGEST_EXACT) if spec.is_float else _range(spec.bits, spec.signed)
+        record.low, record.high = low, min(high, (1 << 63) - 1)
+        return "converted"
 
     def boolean_argument(self, spec: BooleanArgument, record: ArgumentRecord) -> str:
         self.slot(record, spec.offset, 1)
@@ -575,6 +611,7 @@ _PACKERS: dict[type, Callable[[_Packer, Any, ArgumentRecord], str]] = {
     IntegerArgument: _Packer.integer_argument,
     BooleanArgument: _Packer.boolean_argument,
     ScalarArgument: _Packer.scalar_argument,
+    ConvertedArgument: _Packer.converted_argument,
     StorageArgument: _Packer.storage_argument,
     ForeignArgument: _Packer.foreign_argument,
     IdentityArgument: _Packer.identity_argument,

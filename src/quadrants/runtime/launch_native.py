@@ -10,6 +10,7 @@ import ctypes
 
 from quadrants.runtime.launch_probe import Facts
 from quadrants.runtime.launch_records import (
+    LARGEST_EXACT,
     ArgumentRecord,
     BlockRecord,
     GuardGroup,
@@ -39,7 +40,18 @@ __all__ = [
 
 LARGEST_STACK_FRAME = 64 << 10
 NAMES = {"qd_name_slow": "_slow_call", "qd_name_failed": "_failed", "qd_name_unpack": "_unpack"}
-ARGUMENT_HANDLERS = ("array", "float", "integer", "boolean", "scalar", "storage", "resident", "identity", "tuple")
+ARGUMENT_HANDLERS = (
+    "array",
+    "float",
+    "integer",
+    "boolean",
+    "scalar",
+    "converted",
+    "storage",
+    "resident",
+    "identity",
+    "tuple",
+)
 RESULTS = {
     "i8": ("i8", "sext", "PyLong_FromLongLong"),
     "i16": ("i16", "sext", "PyLong_FromLongLong"),
@@ -54,7 +66,6 @@ RESULTS = {
 }
 _MISMATCH = 1  # in place of an object: this binding does not fit
 _ASK = 2  # in place of an object: it would fit, but Python wants to decide
-_LARGEST_EXACT = 1 << 53  # integers up to here are exact as f64
 
 
 def build(module: Module, facts: Facts) -> None:
@@ -66,6 +77,7 @@ def build(module: Module, facts: Facts) -> None:
     _build_integer(module, facts)
     _build_boolean(module)
     _build_scalar(module, facts)
+    _build_converted(module, facts)
     _build_storage(module, facts, "storage")
     _build_storage(module, facts, "resident")
     _build_identity(module)
@@ -204,7 +216,7 @@ def _build_float(module: Module, facts: Facts) -> None:
         f.give_if(is_type(f, item, "PyLong_Type").is_equal(0), 0)
         whole = f.call("qd_read_integer", "i64", item, overflow)
         f.give_if(f.load("i32", overflow).is_not(0), 0)
-        f.give_if(f.constant("i64", 2 * _LARGEST_EXACT).is_below(whole + _LARGEST_EXACT), 0)
+        f.give_if(f.constant("i64", 2 * LARGEST_EXACT).is_below(whole + LARGEST_EXACT), 0)
         value.value = whole.converted("sitofp", "double")
     slot = f.offset(frame, record.get("offset"))
     double = record.get("bytes").is_equal(8)
@@ -253,6 +265,44 @@ def _build_scalar(module: Module, facts: Facts) -> None:
     for count, kind in ((8, "i64"), (4, "i32"), (2, "i16"), (1, "i8")):
         with f.when(size.is_equal(count)):
             f.store(kind, f.load(kind, item, facts.number), slot)
+    f.give(f.constant("i1", 1))
+
+
+def _build_converted(module: Module, facts: Facts) -> None:
+    """A NumPy scalar of one exact type as another type of number: `word` are the bytes that it has, `other_word` is 0 where these
+    are a signed integer, 1 where they are an unsigned one, 2 where they are a float. With `flags` a float is stored."""
+    f, record, item, frame = handler(module, "converted")
+    f.give_if(type_of(f, item).is_not(record.get("type")), 0)
+    size, kind = record.get("word"), record.get("other_word")
+    whole, value = f.variable("i64", 0), f.variable("double", 0.0)
+    is_float = kind.is_equal(2)
+    with f.when(is_float):
+        with f.when(size.is_equal(8)):
+            value.value = f.load("double", item, facts.number)
+        with f.when(size.is_equal(4)):
+            value.value = f.load("float", item, facts.number).converted("fpext", "double")
+    with f.when(is_float.is_equal(0)):
+        for count, name in ((8, "i64"), (4, "i32"), (2, "i16"), (1, "i8")):
+            with f.when(size.is_equal(count)):
+                held = f.load(name, item, facts.number)
+                if count == 8:
+                    f.give_if(kind.is_equal(1) & (held < 0), 0)  # beyond 63 bits
+                    whole.value = held
+                else:
+                    signed, unsigned = held.converted("sext", "i64"), held.converted("zext", "i64")
+                    whole.value = f.select(kind.is_equal(1), unsigned, signed, "i64")
+        f.give_if(whole.value < record.get("low"), 0)
+        f.give_if(whole.value > record.get("high"), 0)
+        value.value = whole.value.converted("sitofp", "double")
+    slot, bytes_ = f.offset(frame, record.get("offset")), record.get("bytes")
+    stores_float = record.get("flags").is_not(0)
+    with f.when(stores_float):
+        with f.when(bytes_.is_equal(8)):
+            f.store("double", value.value, slot)
+        with f.when(bytes_.is_equal(4)):
+            f.store("float", value.value.converted("fptrunc", "float"), slot)
+    with f.when(stores_float.is_equal(0)):
+        _store_bytes(f, whole.value, slot, bytes_)
     f.give(f.constant("i1", 1))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 
 __all__ = [
+    "LARGEST_EXACT",
     "ArgumentRecord",
     "BlockRecord",
     "GuardGroup",
@@ -17,6 +18,9 @@ __all__ = [
 ]
 
 _I64, _I32, _PTR = ctypes.c_int64, ctypes.c_int32, ctypes.c_void_p
+
+LARGEST_EXACT = 1 << 53
+"""Integers up to here are exact as f64."""
 
 
 class KernelObject(ctypes.Structure):
