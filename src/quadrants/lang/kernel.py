@@ -99,9 +99,9 @@ class Kernel(launch.NativeKernel):
 
         if self.is_graph:
             raise QuadrantsRuntimeError(f"{self.__name__} is a graph: it is not launched to a stream of its own")
-        rest = {name: value for name, value in keywords.items() if name != _STREAM}
-        with launched_to(keywords[_STREAM]):
-            return self(*arguments, **rest)
+        stream = keywords.pop(_STREAM)  # the call's own dictionary
+        with launched_to(stream):
+            return self(*arguments, **keywords)
 
     def _tuned_call(
         self,

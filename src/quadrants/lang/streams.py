@@ -8,8 +8,7 @@ kernels in any stream have written.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from quadrants import knobs
@@ -137,16 +136,11 @@ def create_event() -> Event:
     return Event()
 
 
-@contextmanager
-def launched_to(stream: Stream | None) -> Iterator[None]:
+def launched_to(stream: Stream | None) -> AbstractContextManager[None]:
     """While it is open, kernels are launched to that stream (None: to none). TypeError for what is no stream."""
     handle = _handle(stream)
     driver = stream._driver if stream is not None else None
-    if driver is None:
-        yield
-        return
-    with driver.launching_to(handle):
-        yield
+    return nullcontext() if driver is None else driver.launching_to(handle)
 
 
 @knobs.on_reset

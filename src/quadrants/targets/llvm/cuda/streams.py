@@ -6,14 +6,28 @@ any of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 __all__ = ["StreamCalls"]
 
 _WAITS_FOR_DEFAULT = 0  # CU_STREAM_DEFAULT
 _TIMED, _UNTIMED = 0, 2  # CU_EVENT_DEFAULT, CU_EVENT_DISABLE_TIMING
+
+
+class _Launching:
+    """A generator's context would cost a launch twice as many calls of Python."""
+
+    __slots__ = ("_before", "_stream", "_words")
+
+    def __init__(self, words: Any, stream: int) -> None:
+        self._words, self._stream = words, stream
+        self._before = 0
+
+    def __enter__(self) -> None:
+        self._before, self._words[1] = self._words[1], self._stream
+
+    def __exit__(self, *_: object) -> None:
+        self._words[1] = self._before
 
 
 class StreamCalls:
@@ -36,14 +50,9 @@ class StreamCalls:
         """The stream that is launched to; 0 is the default one."""
         return self._words[1]
 
-    @contextmanager
-    def launching_to(self, stream: int) -> Iterator[None]:
+    def launching_to(self, stream: int) -> _Launching:
         """While it is open, launches go to that stream."""
-        before, self._words[1] = self._words[1], stream
-        try:
-            yield
-        finally:
-            self._words[1] = before
+        return _Launching(self._words, stream)
 
     def open_stream(self) -> int:
         self._here()
