@@ -31,6 +31,10 @@ def _random(*shape: int) -> np.ndarray:
     return np.random.default_rng(sum(shape)).random(shape, np.float32)
 
 
+def _halves(*shape: int) -> np.ndarray:
+    return _random(*shape).astype(np.float16)
+
+
 def _nothing(size: int, arrays: Arrays) -> Arrays:
     return (arrays[0].astype(np.float64) + 1.0,)
 
@@ -73,11 +77,15 @@ CASES: dict[str, Case] = {
     "sum": Case(1 << 26, 300, lambda n: (_random(n),), _sum, lambda n: 4.0 * n, "GB/s"),
     "stencil": Case(8192, 12, lambda n: (_random(n, n),), _stencil, lambda n: 8.0 * n * n, "GB/s"),
     "matmul": Case(4096, 9, lambda n: (_random(n, n), _random(n, n)), _product, lambda n: 2.0 * n**3, "GFLOP/s", 1e-4),
+    "matmul16": Case(
+        4096, 64, lambda n: (_halves(n, n), _halves(n, n)), _product, lambda n: 2.0 * n**3, "GFLOP/s", 1e-3
+    ),
     "nbody": Case(
         1 << 15, 20, lambda n: (_random(n, 3), _random(n)), _attraction, lambda n: 20.0 * n * n, "GFLOP/s", 1e-4
     ),
 }
-"""What is measured, by name. `launch` adds 1 to a small array; its time is the host's for one launch. `rounds` does so while a flag on
+"""What is measured, by name. `launch` adds 1 to a small array; its time is the host's for one launch; `matmul16` is of f16, whose
+sums are f32 (torch rounds them to f16). `rounds` adds 1 while a flag on
 the GPU says so, as one graph with a loop."""
 
 

@@ -37,7 +37,16 @@ def test_all_of_ours_is_right_by_the_interpreter_of_ptx(tmp_path: Path) -> None:
     code, report, told = run(tmp_path)
     assert code == 0, told
     assert report["failures"] == [] and report["played"]
-    assert set(report["cases"]["ours"]) == {"launch", "rounds", "saxpy", "sum", "stencil", "matmul", "nbody"}
+    assert set(report["cases"]["ours"]) == {
+        "launch",
+        "rounds",
+        "saxpy",
+        "sum",
+        "stencil",
+        "matmul",
+        "matmul16",
+        "nbody",
+    }
     assert all(found["ok"] for found in report["cases"]["ours"].values())
     assert set(report["host"]) == set(HOST.split(",")) and all(found["ok"] for found in report["host"].values())
     assert len(report["workloads"]) >= 5 and report["conformance"]["ok"]
@@ -47,9 +56,9 @@ def test_all_of_ours_is_right_by_the_interpreter_of_ptx(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
 def test_torchs_programs_compute_the_same(tmp_path: Path) -> None:
-    _, report, told = run(tmp_path, "--only", "launch,saxpy,sum,stencil,matmul,nbody", "--peers", "torch")
+    _, report, told = run(tmp_path, "--only", "launch,saxpy,sum,stencil,matmul,matmul16,nbody", "--peers", "torch")
     found = report["cases"]["torch"]
-    assert len(found) == 6 and all(answer["ok"] for answer in found.values()), told
+    assert len(found) == 7 and all(answer["ok"] for answer in found.values()), told
 
 
 def test_a_peer_that_is_not_there_is_told(tmp_path: Path) -> None:

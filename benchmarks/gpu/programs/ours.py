@@ -43,6 +43,16 @@ def multiply(a, b, c):
 
 
 @qd.kernel
+def multiply_halves(a, b, c):
+    for i in range(a.shape[0]):
+        for j in range(b.shape[1]):
+            s = qd.f32(0)
+            for k in range(a.shape[1]):
+                s += qd.cast(a[i, k], qd.f32) * qd.cast(b[k, j], qd.f32)
+            c[i, j] = s
+
+
+@qd.kernel
 def attract(places, masses, result):
     for i in range(len(places)):
         a = 0 * places[i]
@@ -80,7 +90,8 @@ def wait():
 def on_gpu(array):
     """Rows of three numbers are vectors."""
     vectors = array.ndim == 2 and array.shape[1] == 3
-    made = qd.Vector.ndarray(3, qd.f32, len(array)) if vectors else qd.ndarray(qd.f32, array.shape)
+    scalar = qd.f16 if array.dtype == np.float16 else qd.f32
+    made = qd.Vector.ndarray(3, scalar, len(array)) if vectors else qd.ndarray(scalar, array.shape)
     made.from_numpy(array)
     return made
 
@@ -107,6 +118,7 @@ PROGRAMS = {
     "sum": lambda x: Program((x,), (), total),
     "stencil": lambda u: Program((u,), (u,), stencil),
     "matmul": lambda a, b: Program((a, b), (np.zeros((len(a), b.shape[1]), np.float32),), multiply),
+    "matmul16": lambda a, b: Program((a, b), (np.zeros((len(a), b.shape[1]), np.float32),), multiply_halves),
     "rounds": in_rounds,
     "nbody": lambda p, m: Program((p, m), (np.zeros_like(p),), attract),
 }
