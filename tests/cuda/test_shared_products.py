@@ -192,7 +192,7 @@ def test_registers_and_shared_memory(name: str) -> None:
 def test_a_gpu_is_asked_once_and_says_that_its_products_are_right() -> None:
     driver = PlayedDriver(90, asks=True)
     assert driver.warpgroups and driver.warpgroups
-    assert driver.texts == [probe_text()] and driver.launched == [(1, 128)] * 9
+    assert driver.texts == [probe_text()] and driver.launched == [(1, 128)] * 11
     with drivers.using(driver):
         from quadrants.targets.llvm.cuda import target
 
@@ -202,7 +202,7 @@ def test_a_gpu_is_asked_once_and_says_that_its_products_are_right() -> None:
 @pytest.mark.skipif(assembler() is None, reason="there is no ptxas here: pip install nvidia-cuda-nvcc")
 def test_what_a_gpu_is_asked_is_code_that_nvidias_assembler_takes() -> None:
     needs = assemble(probe_text(), 90)
-    assert len(needs) == 9 and not any(usage.spill_stores or usage.stack for usage in needs)
+    assert len(needs) == 11 and not any(usage.spill_stores or usage.stack for usage in needs)
 
 
 @pytest.mark.parametrize("sm", [80, 89, 100])
@@ -227,7 +227,7 @@ def test_a_gpu_that_multiplies_otherwise_does_without_and_that_is_told_once(monk
     other_gpu(monkeypatch)
     driver = PlayedDriver(90, asks=True)
     a, b, c = whole(64, 64), whole(64, 64), np.zeros((64, 64), np.float32)
-    with pytest.warns(RuntimeWarning, match=r"do without wgmma.* wrong \(f16_dd") as told:
+    with pytest.warns(RuntimeWarning, match=r"do without wgmma.* wrong \(f16_dd_64") as told:
         texts = run(product, a, b, c, driver=driver)
     assert len([one for one in told if "wgmma" in str(one.message)]) == 1
     assert (c == wide(a) @ wide(b)).all()

@@ -8,6 +8,7 @@ same. The text is PTX as it is: a start from the cache loads no LLVM for it.
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,39 +17,50 @@ from quadrants.errors import QuadrantsRuntimeError
 from quadrants.ir.shared_fragments import CORE, LINE_BYTES, ROWS, TEAM, Factor, places_of_sums
 from quadrants.records import Record
 from quadrants.targets.llvm.cuda.shared_products import descriptor_offsets, descriptor_step, product_lines
-from quadrants.targets.llvm.device_driver import LaunchDriver
+from quadrants.targets.llvm.device_driver import LaunchDriver, Loaded
 
 __all__ = ["objection", "probe_text"]
 
-_COLUMNS = 64
-_SUMS = _COLUMNS // 2
-_SIDE = ROWS * 64
-"""Bytes of a factor: 64 lines, 64 bytes deep, which two instructions take."""
+_DEPTH_BYTES = 64
+"""The depth, which two instructions take."""
 _ROOM = 40 << 10
-"""Bytes of shared memory: a GPU that takes the two offsets for one another reads nothing beyond."""
+"""Bytes of shared memory: a GPU that takes the two offsets for one another reads nothing beyond, of 64 columns."""
 
 
 class _Form(Record):
-    """A kind of factors, and whether lines of the left and of the right one are along the width."""
+    """A kind of factors, whether lines of the left and of the right one are along the width, and how many columns there are."""
 
     kind: str
     left: bool
     right: bool
+    columns: int = ROWS
 
     @property
     def name(self) -> str:
-        return f"{self.kind}_{'wd'[not self.left]}{'wd'[not self.right]}"
+        return f"{self.kind}_{'wd'[not self.left]}{'wd'[not self.right]}_{self.columns}"
+
+    @property
+    def given(self) -> int:
+        """Bytes of both factors."""
+        return (ROWS + self.columns) * _DEPTH_BYTES
+
+    @property
+    def taken(self) -> int:
+        """Bytes of the sums."""
+        return 4 * ROWS * self.columns
 
     @property
     def line(self) -> int:
         return 4 if self.kind == "tf32" else 8
 
-    def factor(self, along_width: bool) -> Factor:
-        return Factor(self.line, along_width, ROWS, 4 * self.line)
+    def factor(self, along_width: bool, width: int) -> Factor:
+        return Factor(self.line, along_width, width, 4 * self.line)
 
 
 _FORMS = [_Form(kind, left, right) for kind in ("f16", "bf16") for left in (False, True) for right in (False, True)]
 _FORMS.append(_Form("tf32", False, False))
+_WIDE = [_Form("f16", False, True, 256), _Form("bf16", True, False, 256)]
+"""What is asked where the others are right: the most columns that there are."""
 
 
 def objection(driver: LaunchDriver) -> str:
@@ -66,26 +78,33 @@ def objection(driver: LaunchDriver) -> str:
 
 def _compared(driver: LaunchDriver) -> str:
     loaded = driver.load(probe_text())
-    given, taken = driver.allocate(2 * _SIDE * len(_FORMS)), driver.allocate(4 * ROWS * _COLUMNS * len(_FORMS))
-    expected: list[Any] = []
-    for number, form in enumerate(_FORMS):
-        left, right = _numbers(number, form), _numbers(number + 100, form)
-        expected.append(left @ right.T)
-        picture = _picture(form, left, form.left) + _picture(form, right, form.right)
-        given.write(2 * _SIDE * number, picture)
-        places = given.address + 2 * _SIDE * number, taken.address + 4 * ROWS * _COLUMNS * number
-        driver.launch(loaded.kernel(form.name), 1, TEAM, struct.pack("<2Q", *places))
-    found = np.frombuffer(taken.read(0, taken.size), np.float32).reshape(-1, TEAM, _SUMS)
-    rows, columns = places_of_sums(_COLUMNS)
-    wrong = [
-        form.name for form, sums, matrix in zip(_FORMS, found, expected) if not (sums == matrix[rows, columns]).all()
-    ]
-    return f"its products are wrong ({', '.join(wrong)})" if wrong else ""
+    for forms in (_FORMS, _WIDE):
+        checks = [_ask(driver, loaded, number, form) for number, form in enumerate(forms)]
+        wrong = [form.name for form, check in zip(forms, checks) if not check()]
+        if wrong:
+            return f"its products are wrong ({', '.join(wrong)})"
+    return ""
 
 
-def _numbers(seed: int, form: _Form) -> Any:
+def _ask(driver: LaunchDriver, loaded: Loaded, seed: int, form: _Form) -> Callable[[], bool]:
+    """Launches a form's kernel; what is given waits for it, and says whether its sums are right."""
+    left, right = _numbers(seed, form, ROWS), _numbers(seed + 100, form, form.columns)
+    given, taken = driver.allocate(form.given), driver.allocate(form.taken)
+    given.write(0, _picture(form, left, form.left) + _picture(form, right, form.right))
+    driver.launch(loaded.kernel(form.name), 1, TEAM, struct.pack("<2Q", given.address, taken.address))
+
+    def check() -> bool:
+        assert given.size  # the kernel may still read it
+        sums: Any = np.frombuffer(taken.read(0, form.taken), np.float32).reshape(TEAM, -1)
+        rows, columns = places_of_sums(form.columns)
+        return bool((sums == (left @ right.T)[rows, columns]).all())
+
+    return check
+
+
+def _numbers(seed: int, form: _Form, width: int) -> Any:
     """Whole numbers by width and depth, whose products' sums are exact in f32."""
-    return np.random.default_rng(seed).integers(-8, 9, (ROWS, 4 * form.line)).astype(np.float32)
+    return np.random.default_rng(seed).integers(-8, 9, (width, 4 * form.line)).astype(np.float32)
 
 
 def _picture(form: _Form, matrix: Any, along_width: bool) -> bytes:
@@ -147,7 +166,7 @@ _KERNEL = """.visible .entry NAME(
 def probe_text() -> str:
     """The module: a kernel for each form, of one block, which copies two factors and multiplies them."""
     head = ".version 8.1\n.target sm_90a\n.address_size 64\n"
-    return head + "".join([_kernel(form) for form in _FORMS])
+    return head + "".join([_kernel(form) for form in (*_FORMS, *_WIDE)])
 
 
 def _kernel(form: _Form) -> str:
@@ -155,24 +174,24 @@ def _kernel(form: _Form) -> str:
     step = TEAM * LINE_BYTES
     copy = [
         line
-        for at in range(0, 2 * _SIDE, step)
+        for at in range(0, form.given, step)
         for line in (f"ld.global.v4.b32 {words}, [%from+{at}];", f"st.shared.v4.b32 [%at+{at}], {words};")
     ]
-    sums = [f"%s{k}" for k in range(_SUMS)]
+    sums = [f"%s{k}" for k in range(form.columns // 2)]
     flags = "" if form.kind == "tf32" else f", {int(form.left)}, {int(form.right)}"
-    left, right = form.factor(form.left), form.factor(form.right)
+    left, right = form.factor(form.left, ROWS), form.factor(form.right, form.columns)
     pairs = [("%a0", "%b0"), ("%a1", "%b1")]
     replaced = {
         "LEFT_STEP": str(descriptor_step(left)),
         "RIGHT_STEP": str(descriptor_step(right)),
         "LEFT": str(descriptor_offsets(left)),
-        "RIGHT": str(descriptor_offsets(right) + _SIDE // LINE_BYTES),
+        "RIGHT": str(descriptor_offsets(right) + ROWS * _DEPTH_BYTES // LINE_BYTES),
         "COPY": "\n\t".join(copy),
         "ZEROS": "\n\t".join([f"mov.b32 {name}, 0;" for name in sums]),
-        "PRODUCTS": "\n\t".join(product_lines(form.kind, _COLUMNS, sums, pairs, "%p0", flags)),
+        "PRODUCTS": "\n\t".join(product_lines(form.kind, form.columns, sums, pairs, "%p0", flags)),
         "STORES": "\n\t".join([f"st.global.b32 [%to+{4 * k}], {name};" for k, name in enumerate(sums)]),
-        "OWN": str(4 * _SUMS),
-        "SUMS": str(_SUMS),
+        "OWN": str(4 * len(sums)),
+        "SUMS": str(len(sums)),
         "ROOM": str(_ROOM),
         "NAME": form.name,
     }
