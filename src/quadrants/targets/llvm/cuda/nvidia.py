@@ -264,7 +264,7 @@ class NvidiaDriver(StreamCalls, GraphCalls):
             return QuadrantsRuntimeError(
                 f"the GPU's driver gives the code {code}, which the package cuda-bindings does not know"
             )
-        return self._error(known, "cuLaunchKernel")
+        return self._error(known, "a launch")
 
     def allocate(self, size: int) -> DriverMemory:
         self._here()
