@@ -481,3 +481,29 @@ def test_numpy_numbers_of_other_types(monkeypatch: pytest.MonkeyPatch) -> None:
     assert x[3] == float((1 << 53) + 1) and len(found) == 4
     with pytest.raises(QuadrantsRuntimeTypeError, match="cannot be converted"):
         annotated_numbers(x, np.float64(2.5), np.float32(1), np.uint64(2), np.float32(3))
+
+
+class Tensor:
+    """Another package's, which is used as torch's are."""
+
+    def __init__(self, values: Any) -> None:
+        self.values = values
+        self.device = type("Device", (), {"type": "cpu"})
+        self.dtype = values.dtype
+
+    def data_ptr(self) -> int:
+        return self.values.ctypes.data
+
+    def detach(self) -> Tensor:
+        return self
+
+    def numpy(self) -> Any:
+        return self.values
+
+
+def test_tensors_of_others_without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    x, y = Tensor(np.ones(4, np.float32)), Tensor(np.zeros(4, np.float32))
+    for _ in range(4):
+        add_to(y, x)
+    assert y.values.tolist() == [4.0] * 4

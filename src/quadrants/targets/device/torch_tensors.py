@@ -42,8 +42,8 @@ _POINTERS, _WORDS = 4, 24  # how much of a tensor's object, and of what it point
 
 def is_plain(kind: type) -> bool:
     """Whether a class is torch's own for tensors or parameters; others have their own ideas of what they are."""
-    torch: Any = sys.modules["torch"]
-    return kind is torch.Tensor or kind is torch.nn.Parameter
+    torch: Any = sys.modules.get("torch")  # others have such tensors, too
+    return torch is not None and (kind is torch.Tensor or kind is torch.nn.Parameter)
 
 
 def exchange_of_torch(kind: type) -> Exchange | None:
