@@ -562,6 +562,10 @@ def test_arrays_of_the_host_are_copied_and_nothing_else(driver: PlayedDriver, to
     assert y.tolist() == [4.0] * 64
     assert calls(lambda: saxpy(z, 1.0, x)) == up + ["cuLaunchKernel"]
     assert torch_cuda.values(z).tolist() == [4.0] * 64
+    other = torch_cuda.tensor(np.ones(64, np.float32))
+    warm(lambda: saxpy(z, 1.0, other))
+    saxpy(y, 1.0, x)
+    assert driver_calls(driver, lambda: saxpy(z, 1.0, other)) == ONE_LAUNCH, "other calls are launched as they were"
     assert python_calls(lambda: saxpy(y, 1.0, x)) <= 260, "NumPy's own are among them"
 
 

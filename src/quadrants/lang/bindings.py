@@ -54,9 +54,11 @@ def install(
         kernel._uninstall()
         return None
     plan = _Plan(program)
-    if kernel._containers.get(program, 0) >= _MOST_CONTAINERS or not plan.take(described):
+    if kernel._containers.get(program, 0) >= _MOST_CONTAINERS:
         kernel._uninstall()
         return None
+    if not plan.take(described):
+        return None  # calls of other kinds are launched as they were
     if plan.has_containers:
         kernel._containers[program] = kernel._containers.get(program, 0) + 1
     binding = launch.Binding(
