@@ -192,6 +192,8 @@ def test_tensor_cores_multiply(dtype: type) -> None:
     found = run(function, a, b, c)
     assert (c == a.astype(np.float32) @ b.astype(np.float32)).all()
     assert found.count("mma.sync") >= 16
+    # Rows of f32 are stored along the depth: of their stores two words lie in one bank.
+    assert found.conflicts <= (0 if dtype is np.float16 else 64 * 80 / 32)
     assert run(function, a, b, c, sm=75).count("mma.sync") == 0
 
 
@@ -241,7 +243,7 @@ BUDGET: dict[str, tuple[Callable[..., Any], tuple[Any, ...], int, int]] = {
     "product f32": (wide_product, SQUARE, 168, 33792),
     "product f64": (wide_product, DOUBLE, 184, 26112),
     "product f16": (product, NARROW, 255, 49152),
-    "product tf32": (rounded_product, SQUARE, 255, 24576),
+    "product tf32": (rounded_product, SQUARE, 255, 20480),
     "rows": (rows, (whole(64, 64), whole(64), np.zeros(64, np.float32)), 56, 0),
     "stencil": (smooth, (whole(68, 68), np.zeros((68, 68), np.float32)), 72, 1728),
     "histogram": (histogram, (np.zeros(4000, np.int64), np.zeros(16, np.int32)), 40, 16384),

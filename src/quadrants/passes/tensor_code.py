@@ -7,6 +7,8 @@ neighbours in shared memory: a thread holds them together.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from quadrants.ir.builder import Builder
 from quadrants.ir.fragments import LEFT, RIGHT, SUMS, THREADS, depth_of
 from quadrants.ir.nodes import Op, Value
@@ -19,8 +21,11 @@ from quadrants.records import replace
 
 __all__ = ["TensorShape", "TensorWriter", "factors_of", "rounded"]
 
-_PADDING = 8
-"""Elements between lines of shared memory: what a team reads at once then lies in as many banks as there are threads."""
+_PADDING = 16
+"""Bytes between lines of shared memory: what a team reads at once then lies in as many banks as there are threads."""
+_ALONG, _DOWN = 8, 4
+"""Rows (or columns) and depths of what 32 threads bring at once of factors of 32 bits that lie side by side along rows: a piece of memory
+each, and as many banks as there are threads."""
 _ROWS, _COLUMNS = 16, 8
 
 
@@ -51,8 +56,13 @@ class TensorShape(StageShape):
         return self.depth // depth_of(self.bits)
 
     @property
+    def line(self) -> int:
+        """Elements from one line of shared memory to the next."""
+        return self.depth + 8 * _PADDING // self.bits
+
+    @property
     def elements(self) -> int:
-        return (self.rows + self.columns) * (self.depth + _PADDING)
+        return (self.rows + self.columns) * self.line
 
 
 def factors_of(contraction: Contraction) -> tuple[Contraction, ScalarType]:
@@ -104,7 +114,21 @@ class TensorWriter(StageWriter):
         return left, Part(shape.own_columns, 2, 4, self.place, times(inside, along, shape.team_columns))
 
     def memory(self, grid: GridLoop, width: int) -> Value:
-        return grid.shared(scalar_of(self.contraction.left.type), width, self.shape.depth + _PADDING)
+        return grid.shared(scalar_of(self.contraction.left.type), width, self.shape.line)
+
+    def _elements(self, builder: Builder, thread: Value, side: Side, visit: Callable[[Value, Value], None]) -> None:
+        shape = self.shape
+        if shape.bits == 16 or not self.runs_across(side.factor, side.range):
+            super()._elements(builder, thread, side, visit)
+            return
+        for number in range(side.width * shape.depth // shape.threads):
+            rest = sum_of(builder, thread, builder.index(number * shape.threads))
+            digits: list[Value] = []
+            for size in (_ALONG, _DOWN, side.width // _ALONG):
+                digits.append(builder.bit_and(rest, builder.index(size - 1)))
+                rest = builder.shr(rest, builder.index(size.bit_length() - 1))
+            place = sum_of(builder, times(builder, digits[2], _ALONG), digits[0])
+            visit(sum_of(builder, times(builder, rest, _DOWN), digits[1]), place)
 
     def keep(self, builder: Builder, memory: Value, value: Value, depth: Value, place: Value) -> None:
         builder.op("store", rounded(builder, value) if self.depth == 8 else value, memory, place, depth)
