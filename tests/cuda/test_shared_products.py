@@ -13,7 +13,7 @@ import pytest
 import quadrants as qd
 from quadrants.errors import QuadrantsRuntimeError
 from quadrants.evidence.ptx import warpgroups
-from quadrants.evidence.ptx.assemble import assemble, assembler, unexplained_spills
+from quadrants.evidence.ptx.assemble import AssemblerError, assemble, assembler, unexplained_spills
 from quadrants.evidence.ptx.banks import BankCounter
 from quadrants.evidence.ptx.bindings import Bindings, Result
 from quadrants.evidence.ptx.driver import PlayedDriver, played
@@ -203,6 +203,13 @@ def test_a_gpu_is_asked_once_and_says_that_its_products_are_right() -> None:
 def test_what_a_gpu_is_asked_is_code_that_nvidias_assembler_takes() -> None:
     needs = assemble(probe_text(), 90)
     assert len(needs) == 11 and not any(usage.spill_stores or usage.stack for usage in needs)
+
+
+@pytest.mark.skipif(assembler() is None, reason="there is no ptxas here: pip install nvidia-cuda-nvcc")
+def test_code_for_which_nvidias_assembler_waits_by_itself_is_told() -> None:
+    early = probe_text().replace("wgmma.wait_group", "add.f32 %s0, %s0, %s1;\n\twgmma.wait_group")
+    with pytest.raises(AssemblerError, match="wgmma.wait_group is injected"):
+        assemble(early, 90)
 
 
 @pytest.mark.parametrize("sm", [80, 89, 100])

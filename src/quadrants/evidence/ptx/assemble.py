@@ -43,7 +43,7 @@ def assembler() -> str | None:
 
 def assemble(text: str, sm: int, level: int = 3) -> list[Usage]:
     """Assembles a module, for the processor alone (`sm_90a`) where it says so; gives what its kernels and functions need.
-    AssemblerError where it is refused."""
+    AssemblerError where it is refused, or made other code of: where the assembler waits for products of warpgroups by itself."""
     program = assembler()
     if program is None:
         raise AssemblerError("there is no ptxas here: pip install nvidia-cuda-nvcc")
@@ -55,6 +55,9 @@ def assemble(text: str, sm: int, level: int = 3) -> list[Usage]:
         done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     if done.returncode:
         raise AssemblerError(done.stderr[:2000])
+    changed = [line for line in done.stderr.splitlines() if "wgmma" in line and re.search(r"\(C\d+\)", line)]
+    if changed:
+        raise AssemblerError("\n".join(changed)[:2000])
     return _usages(done.stderr)
 
 
