@@ -279,3 +279,40 @@ def test_loop_config_decides() -> None:
     report = kernel.report()
     assert "4 lanes" in report
     assert "lanes are switched off" in report
+
+
+def chosen_cells(a, b):
+    for i in range(1, a.shape[0] - 1):
+        for j in range(1, a.shape[1] - 1):
+            around = a[i - 1, j] + a[i + 1, j] + a[i, j - 1] + a[i, j + 1]
+            if around == 3:
+                b[i, j] = 1
+            elif around == 2:
+                b[i, j] = a[i, j]
+            else:
+                b[i, j] = 0
+
+
+def peaks(a, b):
+    for i in range(a.shape[0]):
+        peak = 0
+        for j in range(a.shape[1]):
+            peak = a[i, j] if a[i, j] > peak else peak // 2
+            b[i, j] = peak
+
+
+@pytest.mark.parametrize(
+    ("function", "in_lanes"),
+    [(chosen_cells, False), (peaks, True)],
+    ids=["conditions along rows", "what a row carries on"],
+)
+def test_rows_with_conditions(function: Any, in_lanes: bool) -> None:
+    """Lanes of the loop around reach apart in each row: they pay where elements of a row wait for one another, and not where
+    the code generator makes vectors of the row."""
+    a = np.random.default_rng(3).integers(0, 3, (40, 200)).astype(np.int32)
+    ours, plain = np.zeros_like(a), np.zeros_like(a)
+    kernel = qd.kernel(function)
+    kernel(a, ours)
+    function(a, plain)
+    assert (ours == plain).all()
+    assert ("lanes: its control flow differs" in kernel.report()) == in_lanes

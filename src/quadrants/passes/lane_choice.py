@@ -172,6 +172,18 @@ def _near(array: Value, count: int) -> int:
     return count - 1 - (len(type_.trailing) if type_.layout == "S" else 0)
 
 
+def _is_free(loop: Op) -> bool:
+    """Whether iterations of a loop within leave nothing to the next, as far as its form tells: the code generator makes
+    vectors of their neighbouring elements, and selections of what stands under conditions. Lanes of the loop around would
+    take the rows apart."""
+    accesses = [op for op in walk(loop.regions[-1]) if op.kind in ("load", "store", "update")]
+    loaded = [op.operands for op in accesses if op.kind == "load"]
+    stored = [op.operands[1:] for op in accesses if op.kind == "store"]
+    if loop.results or not stored or len(loaded) + len(stored) < len(accesses):
+        return False
+    return all(place[0] is not other[0] or place == other for place in stored for other in loaded)
+
+
 class _Shape:
     """What a loop's body looks like, or that of a function which it calls. `known`: the functions looked at so far;
     None: one that is being looked at. `even`: numbers that grow evenly from lane to lane."""
@@ -195,10 +207,13 @@ class _Shape:
         self.obstacle: str | None = None
         self.where: Location | None = None
         self.diverges = bool(facts.masked or facts.divergent or facts.skipped)
+        # Whether lanes part in loops, not only under conditions.
+        self.parts = bool(facts.divergent or facts.skipped)
         self.loops = False
         self.far = False  # a function's rare arguments stand under a branch
         self.apart = False
         self.apart_in_long_loops = False
+        self.apart_in_free_loops = False
         self.gathers = False
         self.bits = 32
         self.length = 0
@@ -210,7 +225,7 @@ class _Shape:
         self._ops = list(walk(body))
         self._reduces = reduces
         self._updates = any(op.kind == "update" for op in self._ops)
-        self._block(body, False)
+        self._block(body, False, False)
 
     def refuse(self, reason: str, op: Op) -> None:
         if self.obstacle is None:
@@ -241,7 +256,9 @@ class _Shape:
             return True
         if not (self.loops or self.far):
             return False
-        return self.diverges or not self.apart_in_long_loops
+        if self.diverges and (self.parts or self.computes):
+            return True
+        return not (self.apart_in_free_loops if self.diverges else self.apart_in_long_loops)
 
     @property
     def loss(self) -> str:
@@ -263,7 +280,7 @@ class _Shape:
             return "it has loops within"
         return "it computes much for each element that it reaches" if self.computes else "its elements are apart"
 
-    def _block(self, block: Block, in_long_loop: bool) -> None:
+    def _block(self, block: Block, in_long_loop: bool, in_free_loop: bool) -> None:
         for op in block.ops:
             self.length += 1
             self.far = self.far or (op.kind != "call" and "callee" in op.attributes)
@@ -271,13 +288,14 @@ class _Shape:
                 self.refuse(f"{op.kind} has no form in lanes", op)
             if op.kind == "call":
                 self._call(op)
-            inner = in_long_loop
+            inner, free = in_long_loop, in_free_loop
             if op.kind in ("for", "while"):
                 self._loop(op)
                 most = self._ranges.trips(op)
-                inner = inner or most is None or most > _SHORT
+                if most is None or most > _SHORT:
+                    inner, free = True, op.kind == "for" and _is_free(op)
             elif op.kind in ("load", "store", "update"):
-                self._access(op, in_long_loop)
+                self._access(op, in_long_loop, in_free_loop)
             elif op.kind in _EVEN and not self.even.isdisjoint(op.operands):
                 if not any(operand in self.facts.varying and operand not in self.even for operand in op.operands):
                     self.even.add(op.results[0])
@@ -285,7 +303,7 @@ class _Shape:
             if op.results and op.results[0] in self.facts.varying and scalar_of(op.results[0].type).is_float:
                 self.bits = max(self.bits, scalar_of(op.results[0].type).bits)
             for region in op.regions:
-                self._block(region, inner)
+                self._block(region, inner, free)
 
     def _loop(self, op: Op) -> None:
         self.loops = True
@@ -309,6 +327,7 @@ class _Shape:
         self.obstacle = self.obstacle or found.obstacle
         self.where = self.where or found.where
         self.diverges = self.diverges or found.diverges
+        self.parts = self.parts or found.parts
         self.gathers = self.gathers or found.gathers
         self.bits = max(self.bits, found.bits)
         self.work_of_calls += found.work + found.work_of_calls
@@ -364,13 +383,14 @@ class _Shape:
             return False
         return self._is_apart(op) or indices[_near(array, len(indices))] not in self.even
 
-    def _access(self, op: Op, in_long_loop: bool) -> None:
+    def _access(self, op: Op, in_long_loop: bool, in_free_loop: bool) -> None:
         array = op.operands[0 if op.kind == "load" else 1]
         self.accesses += array not in self.facts.slots
         if self._is_apart(op):
             self.apart = True
             is_private = array in self._copies and self._works_on_copies
             self.apart_in_long_loops = self.apart_in_long_loops or (in_long_loop and not is_private)
+            self.apart_in_free_loops = self.apart_in_free_loops or (in_free_loop and not is_private)
         self._private(array, op)
 
     def _private(self, array: Value, op: Op) -> None:
