@@ -15,6 +15,9 @@ from benchmarks.gpu.__main__ import EACH, HOST, MINUTES, SECONDS, conformance, f
 from benchmarks.gpu.host import CASES as HOST_CASES
 from benchmarks.gpu.processes import asked
 
+from quadrants.knobs import Arch
+from quadrants.targets import table
+
 ROOT = Path(__file__).parents[2]
 pytestmark = [pytest.mark.slow]
 
@@ -56,13 +59,15 @@ def test_all_of_ours_is_right_by_the_interpreter_of_ptx(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
 def test_torchs_programs_compute_the_same(tmp_path: Path) -> None:
-    _, report, told = run(tmp_path, "--only", "launch,saxpy,sum,stencil,matmul,matmul16,nbody", "--peers", "torch")
+    _, report, told = run(
+        tmp_path, "--only", "launch,saxpy,sum,stencil,matmul,matmul16,nbody", "--peers", "torch", "--steps", "peers"
+    )
     found = report["cases"]["torch"]
     assert len(found) == 7 and all(answer["ok"] for answer in found.values()), told
 
 
 def test_a_peer_that_is_not_there_is_told(tmp_path: Path) -> None:
-    code, report, told = run(tmp_path, "--only", "launch", "--peers", "upstream")
+    code, report, told = run(tmp_path, "--only", "launch", "--peers", "upstream", "--steps", "cases,peers")
     assert code == 0 and "upstream: not installed" in told
     assert "upstream" not in report["cases"]
 
@@ -133,3 +138,13 @@ def test_a_sample_that_is_not_done_in_time_is_told(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("PYTHONPATH", str(ROOT / "src"))
     found = conformance(True, 0.2)
     assert not found["ok"] and "stopped after 0 s" in found["why"]
+
+
+@pytest.mark.skipif(not table.missing(Arch.cuda), reason="there is a GPU here")
+def test_without_a_gpu_nothing_that_is_played_counts(tmp_path: Path) -> None:
+    command = [str(ROOT / "scripts" / "gpu_check"), "--out", str(tmp_path / "check.json")]
+    environment = {**os.environ, "PYTHON": sys.executable}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=environment)
+    reason = table.missing(Arch.cuda)
+    assert done.returncode == 1 and reason in done.stdout and "passed" not in done.stdout
+    assert json.loads((tmp_path / "check.json").read_text())["script"] == {"start": reason}
