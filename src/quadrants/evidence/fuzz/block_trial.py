@@ -21,6 +21,7 @@ from quadrants import knobs
 from quadrants.evidence.emulation import emulation
 from quadrants.evidence.fuzz.block_code import Program, parts
 from quadrants.evidence.fuzz.block_programs import BlockProgram
+from quadrants.evidence.fuzz.campaign import time_limit
 from quadrants.evidence.fuzz.device_programs import DeviceProgram
 from quadrants.evidence.fuzz.settings import SLOWLY_CHECKED, UNTOUCHED, Settings
 from quadrants.evidence.fuzz.thresholds import thresholds
@@ -41,7 +42,8 @@ __all__ = [
     "way_of",
 ]
 
-SECONDS_FOR_ONE = 60
+SECONDS_FOR_ONE = 180
+"""A program's time, on a machine that may be busy with other things; of a processor's it gets less (`time_limit`)."""
 
 TARGETS = ("kernel", "reference", "simulated", "x64", "arm64", "cuda", "amdgpu", "vulkan")
 """Where programs run; `kernel`: interpreted as they were written, before any pass takes block loops apart."""
@@ -124,11 +126,11 @@ def _apart(run: Callable[[], Failure | None], seconds: int = SECONDS_FOR_ONE) ->
     if child == 0:
         os.close(reading)
         try:
-            signal.alarm(seconds)
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, 1)
             os.dup2(nowhere, 2)
-            data = pickle.dumps(run())
+            with time_limit(seconds):
+                data = pickle.dumps(run())
         except BaseException as error:  # a child never returns
             data = pickle.dumps(Failure("invalid", f"{type(error).__name__}: {error}"))
         os.write(writing, data)
@@ -139,7 +141,8 @@ def _apart(run: Callable[[], Failure | None], seconds: int = SECONDS_FOR_ONE) ->
     _, status = os.waitpid(child, 0)
     if data:
         return pickle.loads(data)
-    return Failure("hang" if os.WTERMSIG(status) == signal.SIGALRM else "crash", f"status {status}")
+    is_hang = os.WTERMSIG(status) in (signal.SIGALRM, signal.SIGPROF)
+    return Failure("hang" if is_hang else "crash", f"status {status}")
 
 
 def _same_kind(found: Failure | None, wanted: Failure) -> bool:
