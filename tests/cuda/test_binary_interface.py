@@ -3,16 +3,21 @@ that is compiled against NVIDIA's own header, and that the played GPU stands beh
 
 from __future__ import annotations
 
+import ctypes
+import importlib.util
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from quadrants.errors import QuadrantsRuntimeError
 from quadrants.evidence.ptx import library
+from quadrants.targets.device import dlpack
 from quadrants.targets.llvm.cuda import graphs, loops, nvidia, streams
 
 ROOT = Path(__file__).parents[2]
@@ -151,6 +156,63 @@ def test_codes_after_which_nothing_works_are_those_of_the_header() -> None:
     codes = re.findall(r"/\*\*((?:(?!\*/).)*)\*/\s*CUDA_ERROR_\w+\s*=\s*(\d+)", text, re.DOTALL)
     lost = re.compile(r"must be terminated|cannot be used anymore|current to the calling thread has been destroyed")
     assert {int(number) for words, number in codes if lost.search(re.sub(r"[\s*]+", " ", words))} == set(nvidia._STICKY)
+
+
+def dlpack_header() -> Path | None:
+    """DLPack's header, as torch has it."""
+    found = importlib.util.find_spec("torch")
+    header = Path(str(found.origin)).parent / "include" / "ATen" / "dlpack.h" if found is not None else None
+    return header if header is not None and header.exists() else None
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    dlpack_header() is None or not shutil.which("cc"), reason="torch's headers or a C compiler are not here"
+)
+def test_dlpacks_structures_are_those_of_its_header(tmp_path: Path) -> None:
+    names: dict[Any, tuple[str, dict[str, str]]] = {
+        dlpack._Tensor: (
+            "DLTensor",
+            {
+                **{
+                    "data": "data",
+                    "device_kind": "device.device_type",
+                    "device_number": "device.device_id",
+                    "rank": "ndim",
+                },
+                **{"code": "dtype.code", "bits": "dtype.bits", "lanes": "dtype.lanes", "byte_offset": "byte_offset"},
+                **{"shape": "shape", "strides": "strides"},
+            },
+        ),
+        dlpack._Managed: ("DLManagedTensor", {"tensor": "dl_tensor", "context": "manager_ctx", "deleter": "deleter"}),
+        dlpack._Versioned: (
+            "DLManagedTensorVersioned",
+            {
+                **{"major": "version.major", "minor": "version.minor", "context": "manager_ctx", "deleter": "deleter"},
+                **{"flags": "flags", "tensor": "dl_tensor"},
+            },
+        ),
+    }
+    checks = [f'#include "{dlpack_header()}"', "#include <stddef.h>"]
+    for ours, (theirs, members) in names.items():
+        assert set(members) == {field[0] for field in ours._fields_}
+        checks.append(f'_Static_assert(sizeof({theirs}) == {ctypes.sizeof(ours)}, "{theirs}");')
+        for name, member in members.items():
+            place = getattr(ours, name)
+            checks.append(f'_Static_assert(offsetof({theirs}, {member}) == {place.offset}, "{theirs}.{name}");')
+            checks.append(f'_Static_assert(sizeof((({theirs} *)0)->{member}) == {place.size}, "{theirs}.{name}");')
+    numbers = {
+        "kDLCPU": dlpack.CPU,
+        "kDLCUDA": dlpack.CUDA,
+        "kDLBfloat": 4,
+        "DLPACK_FLAG_BITMASK_READ_ONLY": dlpack._READ_ONLY,
+    }
+    numbers.update({"kDLInt": dlpack._CODES["i"], "kDLUInt": dlpack._CODES["u"], "kDLFloat": dlpack._CODES["f"]})
+    numbers["kDLBool"] = dlpack._CODES["b"]
+    checks += [f'_Static_assert({name} == {number}, "{name}");' for name, number in numbers.items()]
+    source = tmp_path / "dlpack.c"
+    source.write_text("\n".join(checks) + "\n")
+    subprocess.run(["cc", "-c", "-Werror", str(source), "-o", os.devnull], check=True)
 
 
 FILES = [

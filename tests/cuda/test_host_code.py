@@ -222,7 +222,7 @@ def test_errors_of_launches_are_told(driver: PlayedDriver, monkeypatch: pytest.M
     warm(lambda: saxpy(y, 1.0, x))
     with monkeypatch.context() as patch:
         patch.setattr(driver.bindings, "cuLaunchKernel", lambda *_: (Result.CUDA_ERROR_INVALID_VALUE,))
-        with pytest.raises(RuntimeError, match=r"cuLaunchKernel: CUDA_ERROR_INVALID_VALUE \(1\)"):
+        with pytest.raises(RuntimeError, match=r"in a launch: CUDA_ERROR_INVALID_VALUE \(1\)"):
             saxpy(y, 1.0, x)
     saxpy(y, 1.0, x)
     assert y[0] == 4.0
