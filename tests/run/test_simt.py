@@ -721,3 +721,47 @@ def test_those_who_are_there_wait_for_one_another() -> None:
                     expected[i] += held
                 held, k = held + 8, k + 8
     assert (y == expected).all()
+
+
+def test_loops_within_a_loop_that_members_leave_one_by_one(executor: TargetExecutor) -> None:
+    """Its counter is the same for those who are in it, and so is what it says of loops within."""
+    start(executor, subgroup_size=64)
+
+    @qd.kernel
+    def sums(y: qd.types.ndarray(), p: qd.i32):
+        qd.loop_config(block_dim=33)
+        for i in range(66):
+            t = qd.i32(block.thread_idx())
+            a, b = qd.i32(4), p & (i // 33)
+            for k in range(t % 4):
+                for _ in range(k % 4):
+                    b = qd.i32(-4)
+                    a = subgroup.reduce_add(a)
+                a = subgroup.shuffle_xor(a if b <= 3 else k, 1) + 1
+            for k in range(t % 3, 3):
+                for _ in range(k):
+                    b += subgroup.reduce_add(1)
+            y[0, i] = a
+            y[1, i] = b
+
+    y = np.zeros((2, 66), np.int32)
+    sums(y, 53)
+    for first in (0, 33):
+        a, b = [4] * 33, [53 & (first // 33)] * 33
+        for k in range(3):
+            there = [t for t in range(33) if k < t % 4]
+            for _ in range(k):
+                total = sum(a[t] for t in there)
+                for t in there:
+                    a[t], b[t] = total, -4
+            given = [a[t] if b[t] <= 3 else k for t in range(33)]
+            for t in there:
+                a[t] = given[t ^ 1 if t ^ 1 in there else t] + 1
+        rounds = [list(range(t % 3, 3)) for t in range(33)]
+        for number in range(3):
+            there = [t for t in range(33) if number < len(rounds[t])]
+            for turn in range(3):
+                members = [t for t in there if turn < rounds[t][number]]
+                for t in members:
+                    b[t] += len(members)
+        assert y[0, first : first + 33].tolist() == a and y[1, first : first + 33].tolist() == b

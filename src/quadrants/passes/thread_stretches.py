@@ -23,7 +23,7 @@ from quadrants.passes.memory import ARRAY_POSITION
 from quadrants.passes.places import shown
 from quadrants.passes.thread_checks import Together, meets
 from quadrants.passes.thread_control import BRANCH, Frame
-from quadrants.passes.thread_meetings import MEET
+from quadrants.passes.thread_meetings import MEET, fold
 from quadrants.records import Record
 
 __all__ = ["Scratch", "Stretches"]
@@ -254,11 +254,25 @@ class Stretches:
         owner = value.owner
         if type(owner) is Op and self.cost(value) is not None:
             op = Op(owner.kind, tuple(map(self.in_block, self.operands[owner])), (value.type,), dict(owner.attributes))
-        else:
-            op = Op("load", (self.kept(value).slot,), (value.type,))
-        op.location = self.location
-        self.level.ops.append(op)
-        return op.results[0]
+            op.location = self.location
+            self.level.ops.append(op)
+            return op.results[0]
+        return self._of_those_there(self.kept(value))
+
+    def _of_those_there(self, scratch: Scratch) -> Value:
+        """The value of scratch that is the same in all threads that are on, in the code of the block. It has an element a thread where
+        what is handed on under the same names differs elsewhere: behind a loop that threads leave one by one, say."""
+        builder, mask = Builder(self.level, self.location), self.mask
+        if not scratch.each:
+            return builder.load(scratch.slot)
+        first = builder.index(0)
+        if mask is None:
+            return builder.load(scratch.slot, first)
+
+        def one(inside: Builder, thread: Value, before: Value) -> Value:
+            return inside.select(inside.load(mask.slot, thread), thread, before)
+
+        return builder.load(scratch.slot, fold(builder, first, self.width, first, one))
 
     # Stretches.
 
