@@ -293,6 +293,14 @@ def chosen_cells(a, b):
                 b[i, j] = 0
 
 
+def cells_that_count(a, b):
+    for i in range(1, a.shape[0] - 1):
+        for j in range(1, a.shape[1] - 1):
+            if a[i, j] == 0:
+                continue
+            b[i, j] = a[i - 1, j] + a[i + 1, j] + a[i, j - 1] + a[i, j + 1]
+
+
 def peaks(a, b):
     for i in range(a.shape[0]):
         peak = 0
@@ -303,8 +311,8 @@ def peaks(a, b):
 
 @pytest.mark.parametrize(
     ("function", "in_lanes"),
-    [(chosen_cells, False), (peaks, True)],
-    ids=["conditions along rows", "what a row carries on"],
+    [(chosen_cells, False), (cells_that_count, False), (peaks, True)],
+    ids=["conditions along rows", "elements left out", "what a row carries on"],
 )
 def test_rows_with_conditions(function: Any, in_lanes: bool) -> None:
     """Lanes of the loop around reach apart in each row: they pay where elements of a row wait for one another, and not where

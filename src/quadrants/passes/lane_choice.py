@@ -207,8 +207,8 @@ class _Shape:
         self.obstacle: str | None = None
         self.where: Location | None = None
         self.diverges = bool(facts.masked or facts.divergent or facts.skipped)
-        # Whether lanes part in loops, not only under conditions.
-        self.parts = bool(facts.divergent or facts.skipped)
+        # Whether lanes leave loops one by one, rather than part under conditions and where iterations end early.
+        self.parts = bool(facts.divergent)
         self.loops = False
         self.far = False  # a function's rare arguments stand under a branch
         self.apart = False
