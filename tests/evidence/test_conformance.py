@@ -93,6 +93,7 @@ def test_a_case_that_ends_the_process_fails_alone(monkeypatch: pytest.MonkeyPatc
     assert "status 3" in found[1].reason
 
 
+@pytest.mark.slow
 def test_a_case_that_loses_the_device_is_the_last_of_its_process(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
