@@ -18,6 +18,7 @@ from typing import Any, TextIO
 import numpy as np
 
 from quadrants import knobs
+from quadrants.errors import QuadrantsUnsupportedError
 from quadrants.evidence.emulation import emulation
 from quadrants.evidence.fuzz.block_code import Program, parts
 from quadrants.evidence.fuzz.block_programs import BlockProgram
@@ -157,18 +158,21 @@ def _words(text: str) -> list[str]:
 
 
 def block_campaign(kind: str, seeds: range, targets: Sequence[str], stop_after: int, output: TextIO) -> int:
-    """Runs the programs of some seeds on targets and tells failures as they come; gives how many there are."""
-    found = count = 0
+    """Runs the programs of some seeds on targets and tells failures as they come; gives how many there are. What a target refuses
+    with the line is none."""
+    found = count = refused = 0
     for seed in seeds:
         for target in targets:
             way, failure = _checked(kind, seed, target)
             count += 1
-            if failure is not None:
+            if failure is not None and failure.kind == QuadrantsUnsupportedError.__name__:
+                refused += 1
+            elif failure is not None:
                 found += 1
                 print(f"seed {seed} on {way}: {failure.kind}: {failure.text}", file=output, flush=True)
         if found >= stop_after:
             break
-    print(f"programs of {kind} on {', '.join(targets)}: {count} runs, {found} failures", file=output)
+    print(f"programs of {kind} on {', '.join(targets)}: {count} runs, {found} failures, {refused} refused", file=output)
     return found
 
 
