@@ -10,6 +10,7 @@ import quadrants as qd
 from quadrants.evidence.programs import TargetExecutor
 
 torch: Any = pytest.importorskip("torch")
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(autouse=True)
