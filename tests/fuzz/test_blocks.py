@@ -122,7 +122,7 @@ def _in_a_new_process(seed: int, target: str, kind: str) -> None:
         "1",
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert "1 runs, 0 failures" in done.stdout, done.stdout + done.stderr
+    assert "1 runs, 0 failures, 0 refused" in done.stdout, done.stdout + done.stderr
 
 
 def test_a_difference_is_told_and_the_program_made_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
