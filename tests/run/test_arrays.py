@@ -54,6 +54,17 @@ def periodic_stencil(u, out):
         out[i] = u[i - 1] + u[(i + 1) % n]
 
 
+@runs(args=(np.zeros((), np.float32), FieldOf("f32", np.zeros(())), f32(40)), tolerance=1e-5)
+def numbers_of_no_axes(total, largest, x):
+    total[()] = 1.0
+    largest[None] = x[0]
+    for i in range(len(x)):
+        total[()] += x[i]
+        qd.atomic_max(largest[None], x[i])
+    total[()] *= 2.0
+    total[None] += largest[()]
+
+
 @runs(args=(lambda: (np.arange(40, dtype=np.int32).reshape(4, 10)[:, ::3],)))
 def strided_columns(a):
     for i, j in qd.ndrange(a.shape[0], a.shape[1]):

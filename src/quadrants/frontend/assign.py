@@ -188,7 +188,7 @@ def _resolve_subscript(walker: Walker, target: ast.Subscript) -> Element | Compo
     if type(base) is not Array:
         return Component(target.value, base, indices)
     if not base.indexed and all(isinstance(index, Static) and index.value in _WHOLE for index in indices):
-        return base
+        return base if base.domain else Element(base.extended(()))
     first = next((position for position, index in enumerate(indices) if isinstance(index, SliceIndex)), len(indices))
     if first == len(indices):
         element = partial(walker, base, indices, target)
