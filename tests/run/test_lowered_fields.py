@@ -235,6 +235,10 @@ ELSEWHERE = {
         "passes/test_stage_tiles.py",
         "test_tensor_cores_are_left_alone_where_they_are_not_there_or_not_wanted",
     ),
+    "shared_products": (
+        "passes/test_shared_tensor_code.py",
+        "test_they_are_left_alone_where_they_are_not_there_or_not_wanted",
+    ),
     "asynchronous_copies": ("cuda/test_grids.py", "test_products_load_each_element_once_a_block"),
     "launches": ("run/test_lowered_fields.py", test_launches_split_a_kernel_into_a_hosts_part_and_tasks.__name__),
     "calls_c": ("run/test_lowered_fields.py", test_functions_of_c_are_refused_where_they_cannot_be_called.__name__),
