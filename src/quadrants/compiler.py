@@ -140,9 +140,9 @@ def _load(program: Program, built: Artifact | table.Interpreted) -> None:
         return
     program.artifact = getattr(built, "artifact", None)
     program.interpreter = built.run
-    host_code = getattr(built, "host_code", None)
-    if host_code is not None and native.available():
-        program.have_host_code(host_code, getattr(built, "patience", 0))
+    host: Any = built
+    if hasattr(built, "host_code") and native.available():
+        program.have_host_code(host.host_code, host.patience)
 
 
 def _plain_result(shape: Any) -> Any:

@@ -53,6 +53,18 @@ def device(opened: Opened, eager: None) -> WebDevice:
     return opened({})
 
 
+def test_reports_are_as_before(opened: Opened) -> None:
+    opened({})
+    x = qd.ndarray(qd.f32, 64)
+    kernel = qd.kernel(_one)
+    kernel(x, 1.0)
+    before = kernel.report().split("\n")[:-1]
+    for _ in range(WebDevice.patience + 1):
+        kernel(x, 1.0)
+    assert kernel._compiled_last().device is not None
+    assert kernel.report().split("\n")[:-1] == before
+
+
 @pytest.mark.usefixtures("eager")
 @pytest.mark.parametrize("item", [item for item in PROGRAMS if item.name not in RECURSIVE], ids=lambda item: item.name)
 def test_programs(item: Program) -> None:

@@ -44,6 +44,8 @@ Compiler = Callable[[Module, Sequence[Task], knobs.Options], CompiledTasks]
 class LaunchDevice:
     """The device of one driver; how tasks become what it loads is the target's."""
 
+    patience = 0
+
     def __init__(self, driver: LaunchDriver, compiler: Compiler) -> None:
         self.driver = driver
         self.dlpack_device: tuple[int, int] | None = None

@@ -140,6 +140,10 @@ class _Launchable:
         self.plan = plan
         self._tasks = tasks  # kept: the device knows them by their numbers only
 
+    def report(self, module: Module | None) -> list[str]:
+        """One after the other: nothing is to be told."""
+        return []
+
     def get_ready(self) -> None:
         """They are."""
 
