@@ -7,6 +7,7 @@ import struct
 import sys
 import time
 from collections.abc import Callable, Sequence
+from types import BuiltinFunctionType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -211,8 +212,11 @@ class Program:
 
     def run(self, values: list[tuple[Argument, Any]]) -> Any:
         """Runs the program on (leaf, Python object) pairs; gives the kernel's result."""
-        if self.interpreter is not None:
-            return self._interpret(values)
+        if self._host_code is not None and self._patience <= 0:
+            self._grow_native()
+        interpreter = self.interpreter  # once: another thread may put machine code in its place
+        if interpreter is not None:
+            return self._interpret(interpreter, values)
         if self.device is not None:
             return self.device.run(values)
         frame = self.filled(values)
@@ -272,7 +276,7 @@ class Program:
         ]
         return result_object(self.result, iter(values))
 
-    def _interpret(self, values: list[tuple[Argument, Any]]) -> Any:
+    def _interpret(self, interpreter: Callable[[list[Any]], Any], values: list[tuple[Argument, Any]]) -> Any:
         arguments = [
             interpreter_value(type_, leaf, value) for (leaf, value), type_ in zip(values, self.frame.parameter_types)
         ]
@@ -281,15 +285,11 @@ class Program:
                 arguments.append(held_dtype(source.type).type(source.read()))
             else:
                 arguments.append(as_numpy(source))
-        assert self.interpreter is not None
         try:
-            results = self.interpreter(arguments)
+            results = interpreter(arguments)
         except QuadrantsAssertionError as error:
             raise self.failed_check(error) from None
-        if self._host_code is not None:
-            self._patience -= 1
-            if self._patience <= 0:
-                self._grow_native()
+        self._patience -= 1
         return result_object(
             self.result, iter([_plain(value, type_) for value, type_ in zip(results, self.frame.result_types)])
         )
@@ -312,7 +312,10 @@ class ForeignCapture:
         array = as_numpy(self.source)
         if array.shape != self.shape or type(self.type) is not ArrayType:
             return False
-        return numpy_array_type(array, len(self.type.trailing), QuadrantsRuntimeTypeError) is self.type
+        try:
+            return numpy_array_type(array, len(self.type.trailing), QuadrantsRuntimeTypeError) is self.type
+        except QuadrantsRuntimeTypeError:  # no type of ours any more: compiling anew says so, with kernel and name
+            return False
 
 
 def failure(messages: dict[int, Message], kernel: str) -> Exception:
@@ -400,7 +403,7 @@ def _record(kind: type, items: list[Any]) -> Any:
     """An object of a named tuple or dataclass with these members, which are complete: nothing of its class runs."""
     if issubclass(kind, tuple):
         return tuple.__new__(kind, items)
-    made = object.__new__(kind)
+    made = kind.__new__(kind) if isinstance(kind.__new__, BuiltinFunctionType) else object.__new__(kind)
     for name, item in zip(dataclass_names(kind) or (), items):
         object.__setattr__(made, name, item)
     return made

@@ -212,6 +212,24 @@ def test_records_as_results(executor: TargetExecutor) -> None:
 
 
 @dataclass
+class Overflow(ArithmeticError):
+    """Objects of it are made by a built-in class."""
+
+    size: float
+
+
+def test_records_of_classes_that_derive_from_built_in_ones(executor: TargetExecutor) -> None:
+    executor.initialise(qd, ("i64", "f32"))
+
+    @qd.kernel
+    def larger(overflow):
+        return overflow, Overflow(overflow.size + 1.0)
+
+    given, made = larger(Overflow(0.5))
+    assert type(given) is Overflow and type(made) is Overflow and (given.size, made.size) == (0.5, 1.5)
+
+
+@dataclass
 class Particles:
     """Arrays, and numbers that functions change."""
 

@@ -647,3 +647,18 @@ def test_the_plain_twin_takes_the_slow_path() -> None:
 
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_threads_that_need_the_launcher_at_once_load_it_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second of them put a table without the functions for other packages' arrays in the first one's place."""
+    monkeypatch.setattr(launch, "_symbols", None)
+    monkeypatch.setattr(launch, "_has_foreign", False)
+    waiting = [threading.Thread(target=launch._with_foreign), threading.Thread(target=launch._launcher)]
+    with launch._lock:
+        for thread in waiting:
+            thread.start()
+        for thread in waiting:
+            thread.join(0.05)  # until it waits for the lock, most likely
+    for thread in waiting:
+        thread.join()
+    assert launch._has_foreign and "qd_bind_interface" in launch._launcher()

@@ -137,8 +137,8 @@ def _runner() -> Callable[[int, int, int], int]:
 def _launcher() -> dict[str, int]:
     """Addresses of the launcher's functions. Loads it on first use."""
     global _symbols
-    if _symbols is None:
-        with _lock:
+    with _lock:
+        if _symbols is None:
             assert _facts is not None
             found = dict(threads.pool_symbols())
             found["qd_numpy_array"] = id(np.ndarray)
@@ -147,7 +147,7 @@ def _launcher() -> dict[str, int]:
             )
             loaded = native.load_part("launch", lambda: _build(_facts), _SOURCES, repr(_facts), found, hot=True)
             _symbols = dict(loaded.symbols)
-    return _symbols
+        return _symbols
 
 
 def _names(wanted: Mapping[str, str]) -> dict[str, int]:
