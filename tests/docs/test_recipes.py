@@ -194,7 +194,7 @@ def run(target):
     if hasattr(built, "run"):
         built.run(arguments)
     else:
-        program = Program("step", frame, ("sequence", [], False), [], [], set(), [], {}, {}, False)
+        program = Program("step", frame, ("sequence", [], False, None), [], [], set(), [], {}, {}, False)
         program.load(built.objects, built.entry, built.externals)
         leaves = [describe_argument(name, value, None, i64, f32) for name, value in zip("xy", arguments)]
         program.run(list(zip(leaves, arguments)))

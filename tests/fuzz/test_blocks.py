@@ -63,7 +63,7 @@ def test_a_seed_gives_one_program() -> None:
 
 
 def test_programs_have_everything_in_them() -> None:
-    texts = "\n".join(BlockProgram(seed).text().partition("def program(")[2] for seed in range(120))
+    texts = "\n".join(BlockProgram(seed).text().partition("def program(")[2] for seed in range(240))
     assert [feature for feature in FEATURES if feature not in texts] == []
 
 
