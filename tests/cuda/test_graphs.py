@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import quadrants as qd
+from quadrants.errors import QuadrantsRuntimeError
 from quadrants.evidence.ptx.bindings import Result
 from quadrants.evidence.ptx.driver import PlayedDriver, played
 from quadrants.runtime import launch
@@ -316,3 +317,73 @@ def test_long_rows_of_launches_are_listed_once_a_run(driver: PlayedDriver, monke
     many(z, y, 300)  # every other launch is a changed one
     many(z, y, 2)
     assert len(listed) == 1204 and z.to_numpy().tolist() == [sum(range(600, 902))] * 3
+
+
+def test_who_has_waited_looks_again(driver: PlayedDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between a thread's last look and its run another one may have begun, and only machine code says that one has."""
+    found: list[GraphLaunches] = []
+    monkeypatch.setattr(
+        GraphLaunches, "finish", lambda self, finish=GraphLaunches.finish: (found.append(self), finish(self))
+    )
+    step = qd.kernel(three_steps, graph=True)
+    x, y, a, b = numbers(5), numbers(9), np.zeros(5, np.int32), np.zeros(9, np.int32)
+    step(x, y, 1)
+    state, looks = found[0]._state, []
+    state.busy = 1
+
+    def wait(graph: GraphLaunches) -> None:
+        looks.append(state.busy)
+        state.busy = len(looks) < 3
+
+    monkeypatch.setattr(GraphLaunches, "wait", wait)
+    step(x, y, 1)
+    for _ in range(2):
+        expected(a, b, 1)
+    assert looks == [1, 1, 1] and state.busy == 0
+    assert x.to_numpy().tolist() == a.tolist() and y.to_numpy().tolist() == b.tolist()
+
+
+def test_a_wait_that_is_interrupted_begins_no_run(driver: PlayedDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[GraphLaunches] = []
+    monkeypatch.setattr(
+        GraphLaunches, "finish", lambda self, finish=GraphLaunches.finish: (found.append(self), finish(self))
+    )
+    step = qd.kernel(three_steps, graph=True)
+    x, y = numbers(5), numbers(9)
+    step(x, y, 0)
+    state, wait = found[0]._state, GraphLaunches.wait
+    state.busy = 1
+
+    def interrupted(graph: GraphLaunches) -> None:
+        state.busy = 0
+        wait(graph)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(GraphLaunches, "wait", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            step(x, y, 1)
+    assert state.busy == 0
+    step(x, y, 1)
+    assert x.to_numpy().tolist() == [3] * 5
+
+
+def test_a_launch_by_a_finaliser_while_the_graph_is_made_is_an_error(
+    driver: PlayedDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step = qd.kernel(three_steps, graph=True)
+    x, y, z = numbers(5), numbers(9), numbers(5)
+    make, told = PlayedDriver.make_graph, []
+
+    def meanwhile(*given):
+        with pytest.raises(QuadrantsRuntimeError, match="while this thread is making its graph") as error:
+            step(z, y, 1)
+        told.append(error)
+        return make(*given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(PlayedDriver, "make_graph", meanwhile)
+        step(x, y, 1)
+    assert len(told) == 1 and x.to_numpy().tolist() == [3] * 5 and z.to_numpy().tolist() == [0] * 5
+    step(z, y, 1)
+    assert z.to_numpy().tolist() == [1 * 2 + 2] * 5

@@ -12,7 +12,7 @@ Loops and branches that the device decides on (host_loops.py) stand among the la
 is under way }, a node is { ptr kernel; i32 blocks; i32 threads; i64 bytes; ptr frame; ptr the driver's node, null for a mark;
 ptr the bits of the frame that say where arrays are }. Where all else of a launch differs at most, machine code tells the driver.
 `i32 qd_graph_wait(ptr qd_graph)`
-    Waits until no other thread's run is under way; then this one's is.
+    Waits until no other thread's run is under way; machine code looks again, as it alone says that a run is under way.
 `i32 qd_graph_note(ptr qd_graph, i64 number, ptr kernel, i32 blocks, i32 threads, ptr frame, i64 bytes)`
     A launch that differs from the graph's.
 `i32 qd_graph_finish(ptr qd_graph)`
@@ -21,12 +21,15 @@ ptr the bits of the frame that say where arrays are }. Where all else of a launc
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import sys
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
+from quadrants.errors import QuadrantsRuntimeError
 from quadrants.records import MutableRecord
 from quadrants.targets.llvm.graph_order import LOOP_BEGINS, LOOP_ENDS, Access, Reach, is_row, mask_of, reach_of, waits
 
@@ -131,6 +134,8 @@ class GraphLaunches:
         self._records: Any = None
         self._changed: set[int] = set()
         self._graph: Any = None
+        self._owner: int | None = None
+        """The thread whose launches this is being told of: what it launches meanwhile would wait for itself."""
         self.failure = 0
         self.accesses: dict[int, Sequence[Access]] = {}
         """By the driver's kernels the arrays of tasks, where their launches need not follow one another."""
@@ -140,14 +145,22 @@ class GraphLaunches:
         return ctypes.addressof(self._state)
 
     def wait(self) -> None:
-        """Until no run is under way; then one is."""
+        """Until no run is under way."""
         while self._state.busy:
+            if self._owner == threading.get_ident():
+                raise QuadrantsRuntimeError(
+                    "a kernel that is a graph was launched while this thread is making its graph: by a finaliser or the handler"
+                    " of a signal, which has to leave the launch to the program"
+                )
             time.sleep(_PAUSE)
-        self._state.busy = 1
 
     def note(self, number: int, kernel: int, blocks: int, threads: int, frame: bytes) -> None:
         """A launch that differs from the node of that number, or for which there is none. Machine code knows the nodes that are
         listed; those behind one that is new are asked about again, and listed when the run is over."""
+        with self._told():
+            self._note(number, kernel, blocks, threads, frame)
+
+    def _note(self, number: int, kernel: int, blocks: int, threads: int, frame: bytes) -> None:
         self._state.differs = 1
         accesses = self.accesses.get(kernel)
         reach = reach_of(accesses, frame) if accesses is not None else None
@@ -162,15 +175,29 @@ class GraphLaunches:
         self._drop()
         mask = mask_of(accesses or (), len(frame))
         content = ctypes.create_string_buffer(frame, len(frame))
-        self._nodes[number:] = [Node(kernel, blocks, threads, content, mask, reach=reach)]
         self._state.count = min(self._state.count, number)
+        self._nodes[number:] = [Node(kernel, blocks, threads, content, mask, reach=reach)]
 
     def finish(self) -> None:
         """The run has launched all that it launches."""
+        with self._told():
+            self._finish()
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        """While this is told of launches."""
+        self._owner = threading.get_ident()
+        try:
+            yield
+        finally:
+            self._owner = None
+
+    def _finish(self) -> None:
         self._take_over()
         count = self._state.cursor
         if count != len(self._nodes):
             self._drop()
+            self._state.count = min(self._state.count, count)
             del self._nodes[count:]
         if self._graph is None or self._changed:
             self._put_in_order()
@@ -217,13 +244,15 @@ class GraphLaunches:
 
     def _list(self) -> None:
         """Machine code compares launches with these."""
+        self._state.count = 0
         self._records = (_Record * max(len(self._nodes), 1))(*map(_record, self._nodes))
         self._state.nodes, self._state.count = ctypes.addressof(self._records), len(self._nodes)
 
     def _drop(self) -> None:
-        if self._graph is not None:
-            self._driver.drop_graph(self._graph)
-        self._graph = None
+        """Law: machine code knows a graph no longer than it lives, and a node no longer than its frame, whatever fails next."""
+        graph, self._graph, self._state.graph = self._graph, None, None
+        if graph is not None:
+            self._driver.drop_graph(graph)
 
     def __del__(self) -> None:
         if not self._is_ending():
@@ -336,13 +365,15 @@ done:
 define internal i32 @qd_graph_begin() nounwind {
 entry:
   %at.busy = getelementptr inbounds i8, ptr @qd_graph, i64 40
+  br label %look
+look:
   %busy = load i64, ptr %at.busy, align 8
   %free = icmp eq i64 %busy, 0
   br i1 %free, label %begin, label %wait
 wait:
   %code = call i32 @qd_graph_wait(ptr @qd_graph)
   %there = icmp eq i32 %code, 0
-  br i1 %there, label %begin, label %leave
+  br i1 %there, label %look, label %leave
 begin:
   store i64 1, ptr %at.busy, align 8
   store i64 0, ptr @qd_graph, align 8
