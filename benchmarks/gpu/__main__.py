@@ -30,6 +30,7 @@ from typing import Any
 from benchmarks.gpu import processes
 from benchmarks.gpu.cases import CASES
 from benchmarks.gpu.processes import Answers
+from benchmarks.gpu.worker import MOST_TEXT
 from benchmarks.gpu.workloads import TINY
 from benchmarks.peers import home
 
@@ -96,16 +97,28 @@ def conformance(played: bool, seconds: float) -> dict[str, Any]:
     return found
 
 
-def lacking() -> str:
+_ANSWER = "gpu_check answers:"
+_ASKED = f"""
+from quadrants.knobs import Arch
+from quadrants.targets import table
+print("\\n{_ANSWER}", table.missing(Arch.cuda))
+"""
+
+
+def lacking(program: str = _ASKED, seconds: float = 60.0) -> str:
     """Why the CUDA target does not run here, asked in a process of its own; '' where it does. What plays a GPU is none."""
-    program = "from quadrants.knobs import Arch; from quadrants.targets import table; print(table.missing(Arch.cuda))"
-    process = processes.start([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    try:
-        told, _ = process.communicate(timeout=60)
-    except subprocess.TimeoutExpired:
-        told = "NVIDIA's driver does not answer within a minute"
-    processes.stop(process)
-    return told.strip()
+    with tempfile.TemporaryFile("w+", errors="replace") as errors:
+        process = processes.start([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=errors)
+        try:
+            told, _ = process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            told = f"{_ANSWER} NVIDIA's driver does not answer within {seconds:.0f} s"
+        processes.stop(process)
+        if _ANSWER in told:  # what else libraries print is no reason
+            return told.rpartition(_ANSWER)[2].strip()
+        errors.seek(0)
+        last = errors.read().strip()[-MOST_TEXT:]
+    return f"who asks NVIDIA's driver ended with status {process.returncode}: {last}".strip(": ")
 
 
 def machine() -> dict[str, str]:

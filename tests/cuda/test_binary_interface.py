@@ -18,12 +18,12 @@ import pytest
 from quadrants.errors import QuadrantsRuntimeError
 from quadrants.evidence.ptx import library
 from quadrants.targets.device import dlpack
-from quadrants.targets.llvm.cuda import graphs, loops, nvidia, streams
+from quadrants.targets.llvm.cuda import assembling, graphs, loops, nvidia, streams
 
 ROOT = Path(__file__).parents[2]
 ENVIRONMENT = Path(sys.prefix)
 VERSIONS = [ENVIRONMENT / "cuda12", ENVIRONMENT / "cuda13"]
-SOURCES = [Path(str(module.__file__)) for module in (nvidia, streams, graphs, loops)]
+SOURCES = [Path(str(module.__file__)) for module in (nvidia, assembling, streams, graphs, loops)]
 LIBRARY = (Path(library.__file__).parent / "libcuda.c").read_text()
 
 
