@@ -76,6 +76,9 @@ class CudaArray(Owned):
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
+        return self.described()
+
+    def described(self) -> dict[str, Any]:
         return {
             "shape": self.shape,
             "typestr": self.held.str,

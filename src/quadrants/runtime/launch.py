@@ -19,6 +19,7 @@ import numpy as np
 from quadrants.runtime import native, threads
 from quadrants.runtime.launch_binding import (
     ABSENT,
+    MEMORY,
     ArgumentSpec,
     ArrayArgument,
     Binding,
@@ -44,6 +45,7 @@ from quadrants.runtime.launch_records import KernelObject
 
 __all__ = [
     "ABSENT",
+    "MEMORY",
     "ArgumentSpec",
     "ArrayArgument",
     "Binding",
@@ -311,12 +313,14 @@ class NativeKernel(_Base):
         self._installed = bindings
         fields = KernelObject.from_address(id(self))
         fields.block, fields.vectorcall = addresses[0], symbols["qd_launch"]
+        fields.installs += 1
 
     def _uninstall(self) -> None:
         """Send every call to the slow path from now on. A call that is running keeps its binding."""
         if _facts is not None:
             fields = KernelObject.from_address(id(self))
             fields.block = fields.vectorcall = None
+            fields.installs += 1
         self._installed = ()
 
 

@@ -29,6 +29,7 @@ from quadrants.runtime.launch_records import (
 
 __all__ = [
     "ABSENT",
+    "MEMORY",
     "ArgumentSpec",
     "ArrayArgument",
     "Binding",
@@ -187,7 +188,8 @@ ArgumentSpec: TypeAlias = (
     | IdentityArgument
     | TupleArgument
 )
-_MEMORY = (ArrayArgument, StorageArgument, ForeignArgument)
+MEMORY = (ArrayArgument, StorageArgument, ForeignArgument)
+"""The specs that put an address of memory into the frame."""
 
 
 class Member(Record):
@@ -338,7 +340,7 @@ def _range(bits: int, signed: bool) -> tuple[int, int]:
 
 
 def _is_written(spec: ArgumentSpec) -> bool:
-    return isinstance(spec, _MEMORY) and spec.written
+    return isinstance(spec, MEMORY) and spec.written
 
 
 class _Packer:
@@ -352,7 +354,7 @@ class _Packer:
         kernel_bytes = len(binding.frame_template)
         self.intervals_at = -(-max(kernel_bytes, 1) // 16) * 16  # never 0, which stands for no interval
         self.covered: list[tuple[int, int]] = []
-        memory = [spec for spec in binding.specs() if isinstance(spec, _MEMORY)]
+        memory = [spec for spec in binding.specs() if isinstance(spec, MEMORY)]
         checked = bool(self.keep[0]) and any(spec.written for spec in memory)
         self.fixed_count = len(binding.ranges) if checked else 0
         self.interval_count = self.fixed_count + len(memory) if checked else 0
@@ -424,7 +426,7 @@ class _Packer:
             return
         ranges = self.binding.ranges
         block.fixed = self.pointers([word for start, size, _ in ranges for word in (start, start + size)])
-        memory = [spec for spec in self.binding.specs() if isinstance(spec, _MEMORY)]
+        memory = [spec for spec in self.binding.specs() if isinstance(spec, MEMORY)]
         written = [written for _, _, written in ranges] + [spec.written for spec in memory]
         block.written = self.pointers([int(flag) for flag in written])
         block.order = self.pointers(list(range(self.interval_count)))
@@ -433,7 +435,7 @@ class _Packer:
         watch = self.binding.watch
         if watch is None:
             return
-        memory = [spec for spec in self.binding.specs() if isinstance(spec, _MEMORY)]
+        memory = [spec for spec in self.binding.specs() if isinstance(spec, MEMORY)]
         block.watched, block.threads, block.limit = 1, watch.threads, watch.limit
         block.size_low, block.size_high = watch.low, watch.high
         block.size_count = len(memory)

@@ -64,9 +64,12 @@ def _give_unless_dense(f: Function, shape: Value, rank: Value, size: Value) -> N
 
 
 def _give_after_error(f: Function, condition: Value) -> None:
-    """What another package raised is raised again when Python asks it."""
+    """What another package raised is raised again when Python asks it. What is no `Exception`, such as KeyboardInterrupt, comes
+    only once: it stays, for the launch to hand on."""
     with f.when(condition):
-        f.call("PyErr_Clear", "void")
+        is_told_again = f.call("PyErr_ExceptionMatches", "i32", f.load("ptr", f.external("PyExc_Exception"))).is_not(0)
+        with f.when(is_told_again):
+            f.call("PyErr_Clear", "void")
         f.give(0)
 
 

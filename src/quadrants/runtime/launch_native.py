@@ -707,12 +707,12 @@ def _build_slow(module: Module, facts: Facts) -> None:
 
 def _build_launch(module: Module) -> None:
     """qd_launch: the vectorcall entry. Tries the installed bindings in order, then Python: at once where an argument's code has
-    installed others meanwhile."""
+    installed others meanwhile, which may lie where the old ones did. What a binding left as an error is the call's."""
     f = module.function("qd_launch", "ptr", "ptr self", "ptr args", "i64 flagged_count", "ptr names")
     self, args, flagged_count, names = f.parameters
     count = flagged_count & ((1 << 63) - 1)
-    installed = f.load("ptr", self, KernelObject.block.offset)
-    block = f.variable("ptr", installed)
+    installs = f.load("i64", self, KernelObject.installs.offset)
+    block = f.variable("ptr", f.load("ptr", self, KernelObject.block.offset))
     with f.loop():
         current = block.value
         f.leave_if(current.is_equal(None))
@@ -720,6 +720,7 @@ def _build_launch(module: Module) -> None:
         result = f.call("qd_attempt", "ptr", self, current, args, count, names)
         f.leave_if(result.converted("ptrtoint", "i64").is_equal(_ASK))
         f.give_if(result.converted("ptrtoint", "i64").is_not(_MISMATCH), result)
-        f.leave_if(f.load("ptr", self, KernelObject.block.offset).is_not(installed))
+        f.give_if(f.call("PyErr_Occurred", "ptr").is_not(None), None)
+        f.leave_if(f.load("i64", self, KernelObject.installs.offset).is_not(installs))
         block.value = following
     f.give(f.call("qd_slow", "ptr", self, args, count, names))

@@ -24,9 +24,10 @@ LARGEST_EXACT = 1 << 53
 
 
 class KernelObject(ctypes.Structure):
-    """An instance of the kernel type: the head of every object, the entry of calls, the first binding to try."""
+    """An instance of the kernel type: the head of every object, the entry of calls, the first binding to try. `installs`
+    grows whenever bindings come or go: their addresses may come back."""
 
-    _fields_ = [("references", _I64), ("type", _PTR), ("vectorcall", _PTR), ("block", _PTR)]
+    _fields_ = [("references", _I64), ("type", _PTR), ("vectorcall", _PTR), ("block", _PTR), ("installs", _I64)]
 
 
 class BlockRecord(ctypes.Structure):
@@ -38,8 +39,8 @@ class BlockRecord(ctypes.Structure):
     have less than `size_low` elements, or `size_high` or more, do not fit; launches run on `threads` threads at most
     (0: all) and, with a `limit`, are counted in `runs` and timed: once `spent` nanoseconds reach it, Python is asked.
 
-    From `streams` on the frame has `stream_count` words, the streams in which owners of arrays work; `order` is an
-    `OrderRecord`.
+    From `streams` on the frame has `stream_count` words, the streams in which owners of arrays work;
+    `order_of_streams` is an `OrderRecord`.
     """
 
     _fields_ = [
