@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.cuda.test_interrupts import interrupted
 from tests.run import test_arrays, test_control_flow, test_functions, test_vectors
 
 import quadrants as qd
@@ -299,6 +300,20 @@ def test_what_is_raised_in_a_call_back_is_raised_by_the_kernel(
             _one(x, 1.0)
     _one(x, 1.0)
     assert (x.to_numpy() == 4).all()
+
+
+def test_an_interrupt_in_front_of_the_call_back_is_told(device: WebDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "unraisablehook", lambda _: None)  # ctypes tells of it there
+    x = _on_device(np.zeros(10, np.float32), qd.f32)
+    for _ in range(3):
+        _one(x, 1.0)
+    found: list[str] = []
+    with pytest.raises(KeyboardInterrupt):
+        interrupted(lambda: _one(x, 1.0), 1, found)
+    assert found == ["_end"]
+    assert (x.to_numpy() == 4).all(), "it was noted, and is launched before the next look"
+    _one(x, 1.0)
+    assert (x.to_numpy() == 5).all()
 
 
 def test_kernels_that_print_or_check_are_interpreted(device: WebDevice, capsys: pytest.CaptureFixture[str]) -> None:

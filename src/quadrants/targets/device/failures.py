@@ -6,7 +6,7 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from quadrants.errors import QuadrantsAssertionError, QuadrantsBoundsError, QuadrantsInternalError
+from quadrants.errors import QuadrantsAssertionError, QuadrantsBoundsError
 
 if TYPE_CHECKING:
     from quadrants.targets.artifact import Message
@@ -46,6 +46,7 @@ def note(error: BaseException) -> int:
 
 
 def noted() -> BaseException:
-    """The error that was noted last."""
+    """The error that was noted last. Who was called back noted none only where an interrupt came before its first instruction: ctypes
+    tells of that one, and nobody gets it."""
     error, _noted.error = _noted.error, None
-    return error or QuadrantsInternalError("a device's launch failed, and nobody said why")
+    return error or KeyboardInterrupt()

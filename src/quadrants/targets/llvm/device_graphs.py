@@ -11,11 +11,11 @@ Loops and branches that the device decides on (host_loops.py) stand among the la
 `qd_graph` { i64 launches so far in this run; i64 nodes; i64 whether a launch differs; ptr graph; ptr nodes; i64 whether a run
 is under way }, a node is { ptr kernel; i32 blocks; i32 threads; i64 bytes; ptr frame; ptr the driver's node, null for a mark;
 ptr the bits of the frame that say where arrays are }. Where all else of a launch differs at most, machine code tells the driver.
-`i32 qd_graph_wait(ptr qd_graph)`
+`void qd_graph_wait(ptr code, ptr qd_graph)`
     Waits until no other thread's run is under way; machine code looks again, as it alone says that a run is under way.
-`i32 qd_graph_note(ptr qd_graph, i64 number, ptr kernel, i32 blocks, i32 threads, ptr frame, i64 bytes)`
+`void qd_graph_note(ptr code, ptr qd_graph, i64 number, ptr kernel, i32 blocks, i32 threads, ptr frame, i64 bytes)`
     A launch that differs from the graph's.
-`i32 qd_graph_finish(ptr qd_graph)`
+`void qd_graph_finish(ptr code, ptr qd_graph)`
     Makes the graph what the launches of this run are, and launches it.
 """
 
@@ -31,6 +31,7 @@ from typing import Any, Protocol
 
 from quadrants.errors import QuadrantsRuntimeError
 from quadrants.records import MutableRecord
+from quadrants.targets.device.failures import NOTED
 from quadrants.targets.llvm.graph_order import LOOP_BEGINS, LOOP_ENDS, Access, Reach, is_row, mask_of, reach_of, waits
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "Node",
     "graph_symbols",
     "graph_text",
+    "service_text",
 ]
 
 GRAPH = "qd_graph"
@@ -270,15 +272,34 @@ def graph_text(launch: str) -> str:
     `void qd_graph_leave()`, which ends it; `launch`: LLVM text that defines
     `i32 qd_graph_launch(ptr graph)` of the driver, and `i32 qd_graph_set(ptr graph, ptr node, ptr kernel, i32 blocks, i32 threads,
     ptr frame)`, which tells it of a launch that differs."""
-    return f"{launch}{_TEXT}"
+    return f"{launch}{_TEXT}{_SERVICES}"
+
+
+def service_text(name: str, *types: str) -> str:
+    """LLVM text that declares a service (device_host.py), and defines a function `{name}_code` that calls it, and gives its code."""
+    parameters = ", ".join(f"{type_} %a{k}" for k, type_ in enumerate(types))
+    return f"""
+declare void @{name}({", ".join(["ptr", *types])})
+define internal i32 @{name}_code({parameters}) nounwind {{
+  %code = alloca i32, align 4
+  store i32 {NOTED}, ptr %code, align 4
+  call void @{name}({", ".join(["ptr %code", *[f"{type_} %a{k}" for k, type_ in enumerate(types)]])})
+  %told = load i32, ptr %code, align 4
+  ret i32 %told
+}}
+"""
+
+
+_SERVICES = (
+    service_text("qd_graph_wait", "ptr")
+    + service_text("qd_graph_note", "ptr", "i64", "ptr", "i32", "i32", "ptr", "i64")
+    + service_text("qd_graph_finish", "ptr")
+)
 
 
 _TEXT = """
 @qd_graph = external global [6 x i64]
-declare i32 @qd_graph_wait(ptr)
 declare i32 @memcmp(ptr, ptr, i64)
-declare i32 @qd_graph_note(ptr, i64, ptr, i32, i32, ptr, i64)
-declare i32 @qd_graph_finish(ptr)
 define internal i32 @qd_launch(ptr %kernel, i32 %blocks, i32 %threads, ptr %frame, i64 %bytes) nounwind {
 entry:
   %k = load i64, ptr @qd_graph, align 8
@@ -357,7 +378,7 @@ keep:
 refused:
   ret i32 %told
 other:
-  %code = call i32 @qd_graph_note(ptr @qd_graph, i64 %k, ptr %kernel, i32 %blocks, i32 %threads, ptr %frame, i64 %bytes)
+  %code = call i32 @qd_graph_note_code(ptr @qd_graph, i64 %k, ptr %kernel, i32 %blocks, i32 %threads, ptr %frame, i64 %bytes)
   ret i32 %code
 done:
   ret i32 0
@@ -371,7 +392,7 @@ look:
   %free = icmp eq i64 %busy, 0
   br i1 %free, label %begin, label %wait
 wait:
-  %code = call i32 @qd_graph_wait(ptr @qd_graph)
+  %code = call i32 @qd_graph_wait_code(ptr @qd_graph)
   %there = icmp eq i32 %code, 0
   br i1 %there, label %look, label %leave
 begin:
@@ -405,7 +426,7 @@ launch:
   %told = call i32 @qd_graph_launch(ptr %graph)
   ret i32 %told
 finish:
-  %code = call i32 @qd_graph_finish(ptr @qd_graph)
+  %code = call i32 @qd_graph_finish_code(ptr @qd_graph)
   ret i32 %code
 }
 """

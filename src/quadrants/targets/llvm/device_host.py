@@ -126,16 +126,14 @@ class Services:
         """The graphs of those that are launched so, by theirs."""
         self._kept: list[Any] = []
         self.symbols = {
-            "qd_device_read": self._exported(
-                self._read, ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64
+            "qd_device_read": self.exported(self._read, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64),
+            "qd_device_allocate": self.exported(self._allocate, *[ctypes.c_int64] * 3),
+            "qd_graph_note": self.exported(
+                self._note, *[ctypes.c_int64] * 3, ctypes.c_int32, ctypes.c_int32, *[ctypes.c_int64] * 2
             ),
-            "qd_device_allocate": self._exported(self._allocate, ctypes.c_int64, *[ctypes.c_int64] * 3),
-            "qd_graph_note": self._exported(
-                self._note, ctypes.c_int32, *[ctypes.c_int64] * 3, ctypes.c_int32, ctypes.c_int32, *[ctypes.c_int64] * 2
-            ),
-            "qd_graph_wait": self._exported(self._wait, ctypes.c_int32, ctypes.c_int64),
-            "qd_graph_finish": self._exported(self._finish, ctypes.c_int32, ctypes.c_int64),
-            "qd_device_failed": self._exported(self._failed, None, ctypes.c_int32),
+            "qd_graph_wait": self.exported(self._wait, ctypes.c_int64),
+            "qd_graph_finish": self.exported(self._finish, ctypes.c_int64),
+            "qd_device_failed": self._kept_alive(ctypes.CFUNCTYPE(None, ctypes.c_int32)(self._failed)),
         }
 
     def provide(
@@ -158,51 +156,48 @@ class Services:
                     other.drop()
             return plan.provide(stream, number, size, allocate)
 
-    def _exported(self, function: Callable[..., Any], *types: Any) -> int:
-        made = ctypes.CFUNCTYPE(*types)(function)
+    def exported(self, function: Callable[..., object], *types: Any) -> int:
+        """The address of a function for machine code, with a `ptr code` in front of its arguments: 0 is written there once it is done.
+
+        Machine code presets `NOTED`. What a function for C gives back cannot tell: an interrupt that Python handles at the first
+        instruction, in front of any `try`, leaves ctypes with nothing to give."""
+
+        def called(code: int, *given: Any) -> None:
+            try:
+                function(*given)
+            except BaseException as error:  # an interrupt, too: it is raised when the machine code is left
+                note(error)
+            else:
+                ctypes.c_int32.from_address(code).value = 0
+
+        return self._kept_alive(ctypes.CFUNCTYPE(None, ctypes.c_int64, *types)(called))
+
+    def _kept_alive(self, made: Any) -> int:
         self._kept.append(made)
         address = ctypes.cast(made, ctypes.c_void_p).value
         assert address is not None
         return address
 
-    def _read(self, to: int, address: int, size: int) -> int:
-        try:
-            data = self._device.read(address, size)
-        except BaseException as error:  # an interrupt, too: it is raised when the machine code is left
-            return note(error)
-        ctypes.memmove(to, data, size)
-        return 0
+    def _read(self, to: int, address: int, size: int) -> None:
+        ctypes.memmove(to, self._device.read(address, size), size)
 
-    def _allocate(self, plan: int, number: int, size: int) -> int:
-        try:
-            return self._device.provide(self.plans[plan], number, size)
-        except BaseException as error:  # as above
-            note(error)
-            return 0
+    def _allocate(self, plan: int, number: int, size: int) -> None:
+        self._device.provide(self.plans[plan], number, size)
 
-    def _note(self, graph: int, number: int, kernel: int, blocks: int, threads: int, frame: int, size: int) -> int:
-        try:
-            self.graphs[graph].note(number, kernel, blocks, threads, ctypes.string_at(frame, size))
-        except BaseException as error:  # as above
-            return note(error)
-        return 0
+    def _note(self, graph: int, number: int, kernel: int, blocks: int, threads: int, frame: int, size: int) -> None:
+        self.graphs[graph].note(number, kernel, blocks, threads, ctypes.string_at(frame, size))
 
-    def _wait(self, graph: int) -> int:
-        try:
-            self.graphs[graph].wait()
-        except BaseException as error:  # as above
-            return note(error)
-        return 0
+    def _wait(self, graph: int) -> None:
+        self.graphs[graph].wait()
 
-    def _finish(self, graph: int) -> int:
-        try:
-            self.graphs[graph].finish()
-        except BaseException as error:  # as above
-            return note(error)
-        return 0
+    def _finish(self, graph: int) -> None:
+        self.graphs[graph].finish()
 
     def _failed(self, code: int) -> None:
-        note(self._device.error_of(code))
+        try:
+            note(self._device.error_of(code))
+        except BaseException as error:  # as above
+            note(error)
 
 
 def compiled(

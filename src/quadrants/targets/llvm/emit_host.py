@@ -4,10 +4,10 @@ Arrays in the kernel's frame are descriptors of the device's memory. What the co
 
 `i32 qd_launch(ptr kernel, i32 blocks, i32 threads, ptr frame, i64 bytes)`
     Launches a kernel of the driver's on a task's frame, which is its to change afterwards: the driver's `launch_text`.
-`i32 qd_device_read(ptr to, i64 address, i64 bytes)`
+`void qd_device_read(ptr code, ptr to, i64 address, i64 bytes)`
     Waits for what was launched, and copies bytes from the device.
-`i64 qd_device_allocate(ptr plan, i64 number, i64 bytes)`
-    Memory for a temporary array of the kernel, which the plan has from then on; 0 where there is none: it is noted why.
+`void qd_device_allocate(ptr code, ptr plan, i64 number, i64 bytes)`
+    Memory for a temporary array of the kernel, which the plan has from then on.
 `qd_device_plan`
     { i64 whether anything was launched since the host last waited for it; ptr the stream that the memory is
     for; { ptr memory; i64 bytes } of each temporary array; ptr kernels… }
@@ -120,6 +120,13 @@ class _HostWriter(EntryWriter):
             self.line("call void @qd_graph_leave()")
         self.line(f"ret i32 {code}")
         self.begin(good)
+
+    def ask(self, service: str, arguments: str, types: str) -> None:
+        """Calls a service, and leaves the entry unless that says that it is done."""
+        code = self.words(1)
+        self.line(f"store i32 {NOTED}, ptr {code}, align 8")
+        self.call("void", service, f"ptr {code}, {arguments}", f"ptr, {types}")
+        self.give_back_unless_zero(self.assign(f"load i32, ptr {code}, align 8"))
 
     def kernel_of(self, number: int) -> str:
         """The driver's kernel of a task."""
@@ -292,7 +299,7 @@ def _load(writer: Writer, op: Op) -> None:
     descriptor = writer.array(op.operands[0]).pointer
     address = writer.assign(f"load i64, ptr {descriptor}, align 8")
     arguments = f"ptr {slot}, i64 {address}, i64 {type_.bytes}"
-    writer.give_back_unless_zero(writer.call("i32", "qd_device_read", arguments, "ptr, i64, i64"))
+    writer.ask("qd_device_read", arguments, "ptr, i64, i64")
     loaded = writer.assign(f"load {memory}, ptr {slot}, align {type_.bytes}")
     writer.names[op.results[0]] = from_memory(writer, type_, loaded)
 
@@ -331,9 +338,8 @@ def _memory(writer: _HostWriter, number: int, size: str) -> str:
     start, asking, after = writer.label, writer.new_label(), writer.new_label()
     writer.branch(writer.assign(f"and i1 {enough}, {same}"), after, asking, likely=True)
     writer.begin(asking)
-    made = writer.call("i64", "qd_device_allocate", f"ptr @{PLAN}, i64 {number}, i64 {size}", "ptr, i64, i64")
-    lacking = writer.assign(f"icmp eq i64 {made}, 0")
-    writer.give_back_unless_zero(writer.assign(f"select i1 {lacking}, i32 {NOTED}, i32 0"))
+    writer.ask("qd_device_allocate", f"ptr @{PLAN}, i64 {number}, i64 {size}", "ptr, i64, i64")
+    made = writer.assign(f"load i64, ptr {at_memory}, align 8")
     asked = writer.label
     writer.jump(after)
     writer.begin(after)

@@ -21,9 +21,9 @@ from quadrants.ir.nodes import Block, Module, Op
 from quadrants.ir.ops import OPS, TERMINATORS
 from quadrants.ir.threads import threads_loop_of
 from quadrants.records import Record
-from quadrants.targets.device.failures import note
 from quadrants.targets.device.interface import HostCode
 from quadrants.targets.device.tasks import Task
+from quadrants.targets.llvm.device_graphs import service_text
 from quadrants.targets.llvm.device_host import Plan, Services, compiled
 from quadrants.targets.llvm.emit_host import PLAN, STREAM, LaunchShape, temporaries
 from quadrants.targets.webgpu.emit import WORKGROUP
@@ -39,7 +39,7 @@ _ROOM = 1 << 16
 _HEAD = struct.Struct("<3q")
 _TEXT = f"""
 @qd_launches = external global i8, align 8
-declare i32 @qd_launches_end()
+{service_text("qd_launches_end")}
 define internal i32 @qd_graph_begin() nounwind {{
   ret i32 0
 }}
@@ -47,7 +47,7 @@ define internal void @qd_graph_leave() nounwind {{
   ret void
 }}
 define internal i32 @qd_graph_end() nounwind {{
-  %code = call i32 @qd_launches_end()
+  %code = call i32 @qd_launches_end_code()
   ret i32 %code
 }}
 define internal i32 @qd_launch(ptr %kernel, i32 %blocks, i32 %threads, ptr %frame, i64 %bytes) nounwind {{
@@ -58,7 +58,7 @@ entry:
   %fits = icmp ule i64 %end, {_ROOM}
   br i1 %fits, label %put, label %full
 full:
-  %code = call i32 @qd_launches_end()
+  %code = call i32 @qd_launches_end_code()
   %good = icmp eq i32 %code, 0
   br i1 %good, label %put, label %bad
 bad:
@@ -161,11 +161,10 @@ class NativeHost:
         self._numbers = count(1)
         self._noted = (ctypes.c_uint64 * (1 + _ROOM // 8))()
         self._stream = ctypes.c_uint64(0)
-        self._end = ctypes.CFUNCTYPE(ctypes.c_int32)(self._ended)
         self._symbols = {
             **self._services.symbols,
             "qd_launches": ctypes.addressof(self._noted),
-            "qd_launches_end": ctypes.cast(self._end, ctypes.c_void_p).value or 0,
+            "qd_launches_end": self._services.exported(self._end),
             STREAM: ctypes.addressof(self._stream),
         }
 
@@ -183,12 +182,8 @@ class NativeHost:
         launchable = _Launchable(plan, prepared)
         return HostCode(objects, entry, externals, symbols, self._device, launchable, calls_back_early(module))
 
-    def _ended(self) -> int:
-        try:
-            self.flush()
-        except BaseException as error:  # an interrupt, too: it is raised when the machine code is left
-            return note(error)
-        return 0
+    def _end(self) -> None:
+        self.flush()
 
     def flush(self) -> None:
         """Launches what was noted. Another thread may do it for the one that noted it, and is about to say so: the host's state of
