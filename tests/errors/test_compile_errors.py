@@ -31,6 +31,7 @@ class Refused:
     inside: Callable[..., Any] | None
 
 
+NUMBERS = np.array([0, 1])
 REFUSED: list[Refused] = []
 
 
@@ -511,6 +512,11 @@ def method_of_an_array(x):
 @refused(ones(3), ones(3), says=("not copied by assignment", "qd.grouped"))
 def copy_of_a_whole_array(x, y):
     x[:] = y  # <--
+
+
+@refused(ones(3), says="of type ndarray is not a number")
+def captured_array_as_an_index(x):
+    x[NUMBERS] = 1.0  # <--
 
 
 @refused(ones(3), says=("`yield` is not supported", "into an array"))

@@ -287,3 +287,47 @@ def test_objects_in_nested_functions(executor: TargetExecutor) -> None:
             out[i] = total(Vec(a[i]), 1.0, a[i], scale=2.0) + total(Vec(1.0))
 
     agrees(executor, sums, np.arange(4.0), np.zeros(4))
+
+
+def dot_of(v, w):
+    return v.dot(w)
+
+
+def grown(v):
+    v.x += 1.0
+    return v
+
+
+def test_objects_with_two_names_that_no_change_meets(executor: TargetExecutor) -> None:
+    """A second name is fine where nothing changes once it is there, or where the first is not read any more."""
+
+    def names(a, out):
+        for i in range(len(a)):
+            v = Vec(a[i])
+            v.x += 1.0
+            w = v
+            out[i] = w.x + v.dot(w) + dot_of(v, v)
+            first = Vec(a[i])
+            last = first
+            last.y = 3.0
+            out[i] += last.y
+            both = [v, Vec(2.0)]
+            for each in both:
+                out[i] += each.length
+            both[1].x = 7.0
+            out[i] += both[1].x
+            same = grown(last)
+            same.x += 1.0
+            out[i] += same.x
+            own = dataclasses.replace(v)
+            own.x = 9.0
+            out[i] += v.x + own.x
+            best = Vec(100.0)
+            for k in range(4):
+                found = Vec(a[i])
+                found.x += (k - 2) ** 2
+                if found.x < best.x:
+                    best = found
+            out[i] += best.x
+
+    agrees(executor, names, np.arange(4.0), np.zeros(4))

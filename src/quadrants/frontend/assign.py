@@ -16,6 +16,7 @@ from quadrants.frontend.elements import (
     sliced_element,
     swizzle_positions,
 )
+from quadrants.frontend.identity import check_only_name
 from quadrants.frontend.values import Array, Binding, Nature, Run, Sequence, Slot, Static, is_tile, nature_of
 from quadrants.ir.nodes import Value
 from quadrants.ir.types import ScalarType, Type, matrix_type, scalar_of, shape_of, with_scalar
@@ -42,9 +43,6 @@ __all__ = [
     "store_member",
     "unpacked",
 ]
-
-
-_WHOLE = (slice(None), ...)
 
 
 class Element:
@@ -187,7 +185,7 @@ def _resolve_subscript(walker: Walker, target: ast.Subscript) -> Element | Compo
     indices = index_list(walker, target.slice)
     if type(base) is not Array:
         return Component(target.value, base, indices)
-    if not base.indexed and all(isinstance(index, Static) and index.value in _WHOLE for index in indices):
+    if not base.indexed and all(map(_is_whole, indices)):
         return base if base.domain else Element(base.extended(()))
     first = next((position for position, index in enumerate(indices) if isinstance(index, SliceIndex)), len(indices))
     if first == len(indices):
@@ -195,6 +193,12 @@ def _resolve_subscript(walker: Walker, target: ast.Subscript) -> Element | Compo
         assert type(element) is Array
         return Element(element)
     return Element(sliced_element(walker, base, indices[:first], target), slices=indices[first:])
+
+
+def _is_whole(index: Binding) -> bool:
+    """Whether an index is `:` or `...`; one that is an array compares with neither."""
+    value = index.value if isinstance(index, Static) else None
+    return value is ... or (type(value) is slice and value == slice(None))
 
 
 def _resolve_attribute(walker: Walker, target: ast.Attribute) -> Element | Component | Member:
@@ -262,6 +266,7 @@ def store_member(walker: Walker, place: Member, binding: Binding, node: ast.AST)
     """`record.name = binding`."""
     from quadrants.frontend.record_values import assigned_member
 
+    check_only_name(walker, place.owner, place.holder, node)
     _hold(walker, place.holder, assigned_member(walker, place.owner, place.name, binding, node))
 
 
@@ -271,6 +276,7 @@ def store_component(walker: Walker, place: Component, binding: Binding, node: as
     if type(owner) is Sequence and place.components is None:
         changed = _changed_list(walker, place, owner, binding, node)
         if changed is not None:
+            check_only_name(walker, owner, place.holder, node)
             _hold(walker, place.holder, changed)
             return
         owner = numbers.sequence_to_matrix(walker, owner, node)
@@ -335,7 +341,7 @@ def _changed_list(
         return None
     items = list(owner.items)
     items[position.value] = settled(walker, binding, node)
-    return Sequence(items, True)
+    return owner.of(items)
 
 
 def _store_in_slot(walker: Walker, slot: Slot, place: Component, binding: Binding, node: ast.AST) -> None:

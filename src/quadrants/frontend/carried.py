@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from quadrants.errors import QuadrantsNameError, QuadrantsSyntaxError
 from quadrants.frontend import numbers
 from quadrants.frontend.dispatch import walk
+from quadrants.frontend.identity import check_next_iteration, may_be
 from quadrants.frontend.merge import (
     NoUnion,
     Parts,
@@ -205,6 +206,7 @@ def walk_body(
     before = walker.env
     walker.env = dict(before)
     carry.enter(walker, body.arguments[first:])
+    changes = len(walker.changes)
     loop = Loop(node, flag=flag, before=before)
     walker.loops.append(loop)
     with walker.inside(body):
@@ -215,6 +217,9 @@ def walk_body(
             loop.exits.append(Exit("continue", walker.builder.block, dict(walker.env), location))
     walker.loops.pop()
     walker.env = before
+    if carry.goes_round:
+        rounds = [exit_.env for exit_ in loop.exits if exit_.kind == "continue"]
+        check_next_iteration(walker, live_head(node), before, rounds, walker.changes[changes:], node)
     return loop.exits, before, _early_names(walker, loop)
 
 
@@ -413,3 +418,5 @@ def bind_results(
         if name not in carried and name in env and type(env[name]) is not Slot and not _stays(env[name], name, exits):
             walker.env[name] = _unsettled(walker, name)
     rebuild_wholes(walker.env, list(walker.env))
+    for name in [name for name in carry.wholes if name in walker.env]:
+        walker.env[name] = may_be(walker.env[name], [exit_.env.get(name) for exit_ in exits])

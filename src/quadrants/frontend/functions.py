@@ -12,6 +12,7 @@ from quadrants.frontend.annotations import resolve_annotation
 from quadrants.frontend.assign import assign
 from quadrants.frontend.calls import Arguments, bind_arguments, flatten, rebuild, written_templates
 from quadrants.frontend.dispatch import evaluate
+from quadrants.frontend.identity import check_only_name, given_back, identities
 from quadrants.frontend.returns import Result, drop_unchanged, settle_returns
 from quadrants.frontend.source import FunctionSource, function_source, place, source_location
 from quadrants.frontend.statements import function_body, record_return
@@ -43,7 +44,18 @@ RECURSION_ATTEMPTS = 6
 class Specialisation:
     """A function compiled for one set of argument types."""
 
-    __slots__ = ("asked", "captured", "function", "guess", "incomplete", "name", "pending", "result", "templates")
+    __slots__ = (
+        "asked",
+        "captured",
+        "function",
+        "given_back",
+        "guess",
+        "incomplete",
+        "name",
+        "pending",
+        "result",
+        "templates",
+    )
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -54,6 +66,8 @@ class Specialisation:
         # Whether a call met it while it was being compiled.
         self.asked = False
         self.templates: tuple[str, ...] = ()
+        # The parameters that the result may be, or may hold parts of.
+        self.given_back: tuple[str, ...] = ()
         # Whether the last attempt left out paths whose types hang on results that are not known yet.
         self.incomplete = False
         self.pending: list[Op] = []
@@ -243,6 +257,7 @@ def _walk_function(
             drop_unchanged(walker)
             specialisation.templates = walker.template_names
         wish = callee.annotations.get("return")
+        specialisation.given_back = _given_back(walker)
         result = settle_returns(walker, wish)
     finally:
         specialisation.incomplete, compilation.incomplete = compilation.incomplete, outer_incomplete
@@ -264,6 +279,12 @@ def _walk_function(
     for op in specialisation.pending:
         op.operands += tuple([binding.value for _, _, binding in captured])
     return True
+
+
+def _given_back(walker: Walker) -> tuple[str, ...]:
+    """The parameters that the result may be, or may hold parts of."""
+    results = identities([found for _, found, _, _ in walker.returns])
+    return tuple([name for name, given in walker.entry.items() if results & identities([given])])
 
 
 def _lambda_body(walker: Walker, node: ast.Lambda) -> None:
@@ -314,15 +335,30 @@ def _emit_call(
         given, syntax = bound[name]
         if type(value) is Run:
             value.nature = nature_of(given)
+        _check_changed(walker, name, bound, node)
         if syntax is not None and isinstance(syntax, (ast.Name, ast.Subscript, ast.Attribute)):
             assign(walker, _as_store(syntax), _with_arrays(given, value))
-    return outcome
+    return given_back(outcome, [bound[name][0] for name in specialisation.given_back])
+
+
+def _check_changed(walker: Walker, name: str, bound: Bound, node: ast.AST) -> None:
+    """Refuses a function that changes an object which it is given twice, or which something else in reach may be."""
+    given, syntax = bound[name]
+    own = identities([given]) if is_changeable(given) else frozenset()
+    others = [binding for other, (binding, _) in bound.items() if other != name]
+    if own & identities(others):
+        raise walker.error(
+            node,
+            f'"{name}" is changed by the function, which is given it under another name, too',
+            hint="an object that changes has one name in a kernel: give the function `dataclasses.replace(…)` of it",
+        )
+    check_only_name(walker, given, syntax, node)
 
 
 def _with_arrays(given: Binding, back: Binding) -> Binding:
     """What came back of an argument, with the arrays that are members of it as the caller has them."""
     if type(given) is Sequence and type(back) is Sequence:
-        return back.of([_with_arrays(one, other) for one, other in zip(given.items, back.items)])
+        return given.of([_with_arrays(one, other) for one, other in zip(given.items, back.items)])
     return given if type(back) is Array else back
 
 

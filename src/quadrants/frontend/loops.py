@@ -22,6 +22,6 @@ def for_statement(walker: Walker, node: ast.For) -> bool:
     iterated = evaluate(walker, node.iter)
     items = static_items(walker, iterated, node.iter)
     if items is not None:
-        return unrolled(walker, node, items)
+        return unrolled(walker, node, iterated, items)
     domain = domain_of(walker, iterated, node.iter)
     return with_else(walker, node, lambda flag: run_time_for(walker, node, domain, config, flag))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from quadrants.errors import QuadrantsTypeError, SourceLocation
 from quadrants.frontend import numbers, protocol
+from quadrants.frontend.identity import may_be
 from quadrants.frontend.scan import last_assignment
 from quadrants.frontend.source import place as location_of
 from quadrants.frontend.source import source_location
@@ -104,6 +105,8 @@ def _merge(
         return
     alike = len(present) == len(bindings) and all(same_static(present[0], other) for other in present[1:])
     if alike and (len(paths) > 1 or not _is_own(present[0], None)):
+        if type(present[0]) is Sequence:
+            settle(paths, name, may_be(present[0], present[1:]))
         return
     if len(present) < len(bindings) and (all(type(b) is Broken for b in present) or not _is_value(walker, present[0])):
         settle(
@@ -254,7 +257,7 @@ def _merge_parts(
             if binding is not None:
                 path.env[part] = binding
         _merge(walker, part, column, paths, node, merged)
-    settle(paths, name, Parts(whole, names))
+    settle(paths, name, Parts(may_be(whole, bindings), names))
 
 
 def rebuild_wholes(env: Env, names: Any) -> None:

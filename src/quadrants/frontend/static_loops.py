@@ -9,9 +9,11 @@ from quadrants.frontend import numbers
 from quadrants.frontend.assign import assign
 from quadrants.frontend.dispatch import walk
 from quadrants.frontend.domains import Domain
+from quadrants.frontend.identity import current, identities
+from quadrants.frontend.merge import same_static
 from quadrants.frontend.run_time_loops import if_run, run_time_for
 from quadrants.frontend.scan import live_head, live_out, mark_live
-from quadrants.frontend.values import Binding, Run, Static
+from quadrants.frontend.values import Binding, Iteration, Run, Sequence, Static
 from quadrants.frontend.walker import Loop
 from quadrants.ir.types import i64
 
@@ -21,12 +23,14 @@ if TYPE_CHECKING:
 __all__ = ["unrolled"]
 
 
-def unrolled(walker: Walker, node: ast.For, items: list[Binding]) -> bool:
-    """A loop over items known at compile time: its body once an item."""
+def unrolled(walker: Walker, node: ast.For, iterated: Binding, items: list[Binding]) -> bool:
+    """A loop over the items of something, which are known at compile time: its body once an item."""
     run_time_exit = _has_exit(node.body)
     if run_time_exit:
-        return _unrolled_with_exits(walker, node, items)
-    for item in items:
+        return _unrolled_with_exits(walker, node, iterated, items)
+    changes = len(walker.changes)
+    for position, item in enumerate(items):
+        _check_unchanged(walker, iterated, position, item, changes, node)
         assign(walker, node.target, item)
         walker.loops.append(Loop(node, is_static=True))
         ended = walk(walker, node.body)
@@ -34,6 +38,33 @@ def unrolled(walker: Walker, node: ast.For, items: list[Binding]) -> bool:
         if ended:
             return True
     return bool(node.orelse) and walk(walker, node.orelse)
+
+
+def _check_unchanged(
+    walker: Walker, iterated: Binding, position: int, item: Binding, changes: int, node: ast.For
+) -> None:
+    """Refuses a loop whose body has changed a list that it runs over in length or in an item still to come, or the object
+    that is the next item. `changes`: how many objects had been changed in front of the loop."""
+    parts = (
+        [part for part in iterated.parts if isinstance(part, Binding)] if type(iterated) is Iteration else [iterated]
+    )
+    for part in parts:
+        if type(part) is not Sequence:
+            continue
+        now = current(walker, part)
+        at = len(part.items) - 1 - position if type(iterated) is Iteration and iterated.kind == "reversed" else position
+        if len(now.items) != len(part.items) or not same_static(now.items[at], part.items[at]):
+            raise walker.error(
+                node,
+                "the body changes the list that this loop runs over",
+                hint="run over a copy, `list(…)`, or over qd.static(range(…)), or collect what changes in another list",
+            )
+    if frozenset().union(*walker.changes[changes:]) & identities([item]):
+        raise walker.error(
+            node,
+            "the body changes an object that this loop comes to later",
+            hint="change it in front of the loop, or loop over qd.static(range(…)) and name the object by its index",
+        )
 
 
 def _has_exit(statements: list[ast.stmt]) -> bool:
@@ -45,15 +76,17 @@ def _has_exit(statements: list[ast.stmt]) -> bool:
     return False
 
 
-def _unrolled_with_exits(walker: Walker, node: ast.For, items: list[Binding]) -> bool:
+def _unrolled_with_exits(walker: Walker, node: ast.For, iterated: Binding, items: list[Binding]) -> bool:
     """`break` and `continue` of an unrolled loop: a flag says that the loop was left; each item's body is a loop of at
     most one iteration, so that leaving the body is leaving that loop."""
+    changes = len(walker.changes)
     gone = f"$gone{node.lineno}.{node.col_offset}"
     walker.env[gone] = Static(False)
-    for item in items:
+    for position, item in enumerate(items):
         left = walker.env[gone]
         if isinstance(left, Static) and left.value:
             break
+        _check_unchanged(walker, iterated, position, item, changes, node)
         assign(walker, node.target, item)
         once = ast.For(target=ast.Name(id="$once", ctx=ast.Store()), iter=node.iter, body=node.body, orelse=[])
         ast.copy_location(once, node)

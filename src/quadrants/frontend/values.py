@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import enum
+import itertools
 from collections.abc import Callable, Collection, Iterable
-from typing import Any, TypeGuard
+from typing import Any, TypeAlias, TypeGuard
 
 from quadrants.ir.nodes import Value
 from quadrants.ir.types import ArrayType, MatrixType, Type
@@ -17,6 +18,7 @@ __all__ = [
     "BoundMethod",
     "Broken",
     "Formatted",
+    "Identity",
     "Iteration",
     "Nature",
     "Outer",
@@ -178,11 +180,16 @@ class Outer(Binding):
         self.factors = factors
 
 
+Identity: TypeAlias = "frozenset[int]"
+_objects = itertools.count()
+
+
 class Sequence(Binding):
     """A tuple or list of bindings; `names` for a record (an object of the named tuple or dataclass `record`) or a
-    namespace of members. A record that is `given` is the caller's of the kernel: it cannot be changed."""
+    namespace of members. A record that is `given` is the caller's of the kernel: it cannot be changed. `identity`: the
+    objects that a list or record may be; a changed one stays the same object."""
 
-    __slots__ = ("given", "is_list", "items", "names", "record")
+    __slots__ = ("given", "identity", "is_list", "items", "names", "record")
 
     def __init__(
         self,
@@ -197,10 +204,13 @@ class Sequence(Binding):
         self.names = names
         self.record = record
         self.given = given
+        self.identity: Identity = frozenset((next(_objects),)) if is_list or record is not None else frozenset()
 
     def of(self, items: list[Binding]) -> Sequence:
-        """A sequence of the same kind, of other items."""
-        return Sequence(items, self.is_list, self.names, self.record, self.given)
+        """The same sequence, with other items."""
+        found = Sequence(items, self.is_list, self.names, self.record, self.given)
+        found.identity = self.identity
+        return found
 
 
 class Iteration(Binding):

@@ -13,7 +13,7 @@ from quadrants.errors import QuadrantsCompilationError, QuadrantsNameError, Quad
 from quadrants.frontend import numbers, protocol
 from quadrants.frontend.scan import annotate_liveness, assigned_names, memory_names
 from quadrants.frontend.source import FunctionSource, place, source_location
-from quadrants.frontend.values import Array, Binding, Broken, Nature, Run, Sequence, Slot, Static, nature_of
+from quadrants.frontend.values import Array, Binding, Broken, Identity, Nature, Run, Sequence, Slot, Static, nature_of
 from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Block, Function, Op, Value
 from quadrants.ir.types import MatrixType, ScalarType, Type, element_type, i64, scalar_of
@@ -88,6 +88,7 @@ class Walker:
     __slots__ = (
         "builder",
         "captured",
+        "changes",
         "compilation",
         "default_float",
         "default_int",
@@ -129,6 +130,8 @@ class Walker:
         self.memory = memory_names(source.node)
         self.slot_types: dict[str, tuple[ScalarType, bool]] = {}
         self.captured: list[tuple[Any, Any, Run | Array]] = []
+        # Which lists and records have been changed so far.
+        self.changes: list[Identity] = []
         self.loop_config: dict[str, Any] = {}
         self.static_depth = 0
         self.template_names: tuple[str, ...] = ()
