@@ -60,6 +60,24 @@ def settle(x, left):
             left[None] -= 1
 
 
+@qd.kernel(graph=True)
+def nested(x, outer, inner, a: int):
+    while qd.graph.do_while(outer):
+        for _ in range(1):
+            inner[None] = 2
+        while qd.graph.do_while(inner):
+            if outer[None] > 1:
+                for i in range(x.shape[0]):
+                    x[i] += a
+            else:
+                for i in range(x.shape[0]):
+                    x[i] += 1
+            for _ in range(1):
+                inner[None] -= 1
+        for _ in range(1):
+            outer[None] -= 1
+
+
 @qd.func
 def depth(n):
     if n > 0:
@@ -184,13 +202,20 @@ def graphs() -> str:
 
 
 def loops() -> str:
-    """A loop over a flag in a graph."""
+    """A loop over a flag in a graph, then one with a loop and a branch in it, whose arguments change."""
     driver = begin()
     x, left = numbers(30), qd.ndarray(qd.i32, ())
     for count in (5, 1, 17):
         left.fill(count)
         settle(x, left)
     equal(x.to_numpy(), [23] * 30)
+    y, z, outer, inner = numbers(30), numbers(500), qd.ndarray(qd.i32, ()), qd.ndarray(qd.i32, ())
+    inner.fill(0)
+    for array, rounds, value in ((y, 3, 10), (y, 3, 100), (z, 3, 100), (z, 0, 7), (y, 1, 7), (z, 2, 1000)):
+        outer.fill(rounds)
+        nested(array, outer, inner, value)
+    equal(y.to_numpy(), [4 * 10 + 2 + 4 * 100 + 2 + 2] * 30)
+    equal(z.to_numpy(), [4 * 100 + 2 + 2 * 1000 + 2] * 500)
     return "the GPU's own" if driver.has_loops() else "the host's"
 
 

@@ -100,7 +100,7 @@ def looked_at(driver: PlayedDriver) -> None:
         assert waits(calls(driver, lambda: kernel(x, flag))) == rounds + 1
         total += rounds
         assert x.to_numpy().tolist() == [0, total, 2 * total]
-    assert driver.bindings.rounds <= 3, "but for a loop that was tried"
+    assert driver.bindings.rounds <= 10, "but for a loop that was tried, with its branch"
     assert "launched one by one: loops are not the GPU's" in kernel.report()
 
 
@@ -132,6 +132,35 @@ def test_drivers_whose_loops_are_not_what_they_should_be_leave_it_to_the_host(
     monkeypatch.setattr(
         driver.bindings, "_repeat", lambda _, body, works, repeats: driver.bindings._run_nodes(body, works)
     )
+    looked_at(driver)
+
+
+def test_drivers_whose_branches_always_run_leave_it_to_the_host(
+    driver: PlayedDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repeat = driver.bindings._repeat
+
+    def always(condition, body, works, repeats: bool) -> None:
+        if repeats:
+            repeat(condition, body, works, repeats)
+        else:
+            driver.bindings._run_nodes(body, works)
+
+    monkeypatch.setattr(driver.bindings, "_repeat", always)
+    looked_at(driver)
+
+
+def test_drivers_that_change_no_node_leave_it_to_the_host(
+    driver: PlayedDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(driver.bindings, "cuGraphExecKernelNodeSetParams", lambda *_: (Result.CUDA_SUCCESS,))
+    assert not driver.has_loops()
+
+
+def test_without_memory_for_the_trial_the_host_looks(driver: PlayedDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(driver.bindings, "cuMemAlloc", lambda _: (Result.CUDA_ERROR_OUT_OF_MEMORY, 0))
+        assert not driver.has_loops()
     looked_at(driver)
 
 

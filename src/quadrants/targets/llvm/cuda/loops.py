@@ -13,14 +13,17 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from quadrants.targets.llvm.cuda.compile import generation
-from quadrants.targets.llvm.device_graphs import LOOP, LOOP_END, Node
+from quadrants.targets.llvm.device_graphs import BRANCH, LOOP, LOOP_END, Node
 
 __all__ = ["DECIDE", "LoopDriver", "Loops", "decide_frame", "decide_text", "loop_parameters"]
 
 DECIDE = "qd_decide"
 _TRY = "qd_try"
 _VERSION = 12040
-_ROUNDS = 3
+_TRIAL = struct.Struct("<4i")
+"""Rounds that are left, and that were made; runs of the branch that are left, and that were made."""
+_TRIALS = ((3, 1), (4, 2))
+"""Rounds, and runs of their branch, of a graph's first launch and of the one after its nodes were changed."""
 
 
 class LoopDriver(Protocol):
@@ -38,6 +41,8 @@ class LoopDriver(Protocol):
 
     def make_graph(self, nodes: Sequence[Node], failure: int) -> Any: ...
 
+    def change_node(self, graph: Any, node: Node, failure: int) -> None: ...
+
     def launch_graph(self, graph: Any) -> None: ...
 
     def drop_graph(self, graph: Any) -> None: ...
@@ -52,7 +57,7 @@ class Loops:
         self._kernels: dict[str, int] = {}
 
     def are_there(self) -> bool:
-        """Whether the driver has them and does with them what is said here, which a loop of three rounds has to show."""
+        """Whether the driver has them and does with them what is said here, which a loop with a branch has to show."""
         if self._are_there is None:
             self._are_there = self._are_known() and self._work()
         return self._are_there
@@ -64,26 +69,41 @@ class Loops:
 
     def _work(self) -> bool:
         driver = self._driver
-        words = driver.allocate(8)
-        words.write(0, struct.pack("<2i", _ROUNDS, 0))
-        flag = Node(LOOP, 0, 0, _content(struct.pack("<3q", words.address, 4, 0)))
-        step = struct.pack("<3Q", words.address, 0, 0)
         try:
-            nodes = [
-                flag,
-                Node(self._kernel(_TRY), 1, 1, _content(step)),
-                Node(LOOP_END, 0, 0, _content(b""), before=(1,)),
-            ]
+            words = driver.allocate(2 * _TRIAL.size)
+            words.write(0, b"".join(_TRIAL.pack(rounds, 0, branches, 0) for rounds, branches in _TRIALS))
+            nodes = self._trial(words.address)
             graph = driver.make_graph(nodes, 0)
             try:
                 driver.launch_graph(graph)
-                return struct.unpack("<2i", words.read(0, 8)) == (0, _ROUNDS)
+                for node, other in zip(nodes, self._trial(words.address + _TRIAL.size)):
+                    if node.kernel != LOOP_END:
+                        node.frame = other.frame
+                        driver.change_node(graph, node, 0)
+                driver.launch_graph(graph)
+                found = words.read(0, 2 * _TRIAL.size)
+                return found == b"".join(_TRIAL.pack(0, rounds, 0, branches) for rounds, branches in _TRIALS)
             finally:
                 driver.drop_graph(graph)
-        except (RuntimeError, TypeError, AttributeError):  # the driver's, or the package's, which differs by version
+        # The driver's errors, or the package's, which differs by version.
+        except (RuntimeError, TypeError, AttributeError, MemoryError):
             if driver.is_lost:
                 raise
             return False  # the host looks at flags then
+
+    def _trial(self, address: int) -> list[Node]:
+        """A loop whose rounds have a branch, as `_TRIAL` at an address says."""
+
+        def flag(mark: int, at: int, *before: int) -> Node:
+            return Node(mark, 0, 0, _content(struct.pack("<3q", at, 4, 0)), before=before)
+
+        def step(at: int) -> Node:
+            return Node(self._kernel(_TRY), 1, 1, _content(struct.pack("<3Q", at, 0, 0)))
+
+        def end(before: int) -> Node:
+            return Node(LOOP_END, 0, 0, _content(b""), before=(before,))
+
+        return [flag(LOOP, address), step(address), flag(BRANCH, address + 8, 1), step(address + 8), end(3), end(2)]
 
     def _kernel(self, name: str) -> int:
         if not self._kernels:
