@@ -497,11 +497,56 @@ def join_of_objects_of_two_classes(x):
 @refused(2.0, says=("changes the object", "top of the file"))
 def object_that_a_nested_function_changes(x):
     def move(p):
-        p.x += 1.0
+        p.x += 1.0  # <--
 
     p = Point(x)
-    move(p)  # <--
+    move(p)
     return p.x
+
+
+def moved(p):
+    p.x += 1.0
+    return p.x
+
+
+@refused(2.0, says=('changes the object "p"', "top of the file"))
+def object_that_a_lambda_changes(x):
+    return (lambda p: moved(p))(Point(x))  # <--
+
+
+@refused(2.0, says=('"p" belongs to the function around', "top of the file"))
+def object_of_the_function_around(x):
+    p = Point(x)
+    return (lambda: moved(p) if x > 1 else 0.0)()  # <--
+
+
+def raised_and_replaced(p):
+    p.x += 1.0  # <--
+    p = Point(3.0)
+    return p.x
+
+
+@refused(2.0, says=('"p" is bound to something else', "another name"), inside=raised_and_replaced)
+def parameter_that_is_changed_and_bound(x):
+    return raised_and_replaced(Point(x))
+
+
+def replaced_or_raised(values, x):
+    if x > 3.0:
+        values = [1.0, 2.0]
+    values[0] += x  # <--
+    return values[0]
+
+
+@refused(2.0, says=('"values" is bound to something else', "another name"), inside=replaced_or_raised)
+def list_that_may_be_the_callers(x):
+    return replaced_or_raised([x, x], x)
+
+
+@refused(2.0, says=('"a" may be or hold', "an object of its own"))
+def comprehension_that_changes_what_it_runs_over(x):
+    a, b = Point(x), Point(x)
+    return sum([moved(p) for p in (a, b)])  # <--
 
 
 @refused(ones(3), says=("has no attribute 'mean' in a kernel", "loop over it"))

@@ -17,6 +17,7 @@ from quadrants.frontend.elements import (
     swizzle_positions,
 )
 from quadrants.frontend.identity import check_only_name
+from quadrants.frontend.lent import bound_anew, changed_in_place
 from quadrants.frontend.values import Array, Binding, Nature, Run, Sequence, Slot, Static, is_tile, nature_of
 from quadrants.ir.nodes import Value
 from quadrants.ir.types import ScalarType, Type, matrix_type, scalar_of, shape_of, with_scalar
@@ -87,6 +88,7 @@ def assign(walker: Walker, target: ast.expr, binding: Binding) -> None:
     """`target = binding`."""
     if isinstance(target, ast.Name):
         walker.bind(target.id, binding, target)
+        bound_anew(walker, target.id)
     elif isinstance(target, (ast.Tuple, ast.List)):
         _unpack(walker, target, binding)
     elif is_tile(binding) or is_tile(held_by(walker, target)):
@@ -266,6 +268,7 @@ def store_member(walker: Walker, place: Member, binding: Binding, node: ast.AST)
     """`record.name = binding`."""
     from quadrants.frontend.record_values import assigned_member
 
+    changed_in_place(walker, place.holder, node)
     check_only_name(walker, place.owner, place.holder, node)
     _hold(walker, place.holder, assigned_member(walker, place.owner, place.name, binding, node))
 
@@ -273,6 +276,7 @@ def store_member(walker: Walker, place: Member, binding: Binding, node: ast.AST)
 def store_component(walker: Walker, place: Component, binding: Binding, node: ast.AST) -> None:
     """`name[indices] = binding` or `name.xy = binding` on a local vector, matrix, tuple or list."""
     owner = place.owner
+    changed_in_place(walker, place.holder, node)
     if type(owner) is Sequence and place.components is None:
         changed = _changed_list(walker, place, owner, binding, node)
         if changed is not None:

@@ -18,6 +18,7 @@ from quadrants.frontend.assign import (
 )
 from quadrants.frontend.augmented import update_element
 from quadrants.frontend.dispatch import evaluate
+from quadrants.frontend.lent import changed_in_place
 from quadrants.frontend.values import Array, Binding, Run
 from quadrants.ir.types import ScalarType, scalar_of
 
@@ -58,6 +59,7 @@ def atomic(
     before = numbers.to_run(walker, old, node)
     after = value if by == "exchange" else _combined(walker, by, before, value, node)
     if isinstance(place, str):
+        changed_in_place(walker, ast.Name(place), node)
         walker.bind(place, after, node)
     elif isinstance(place, Member):
         store_member(walker, place, after, node)

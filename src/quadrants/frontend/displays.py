@@ -12,6 +12,7 @@ from quadrants.frontend.dispatch import evaluate, expression
 from quadrants.frontend.domains import static_items, static_product
 from quadrants.frontend.expressions import settled
 from quadrants.frontend.printing import formatted
+from quadrants.frontend.scan import names_in
 from quadrants.frontend.values import (
     Array,
     Binding,
@@ -54,6 +55,7 @@ def _elements(walker: Walker, nodes: list[ast.expr]) -> list[Binding]:
 def _comprehension(walker: Walker, node: ast.ListComp | ast.GeneratorExp) -> Binding:
     """Comprehensions over static ranges: a list of values."""
     items: list[Binding] = []
+    targets = set().union(*[names_in(generator.target) for generator in node.generators])
 
     def run(generators: list[ast.comprehension]) -> None:
         if not generators:
@@ -84,10 +86,12 @@ def _comprehension(walker: Walker, node: ast.ListComp | ast.GeneratorExp) -> Bin
             if all(condition.value for condition in static):
                 run(generators[1:])
 
-    before = walker.env
-    walker.env = dict(before)
+    before = dict(walker.env)
     run(node.generators)
-    walker.env = before
+    for name in targets:  # which are the comprehension's own
+        walker.env.pop(name, None)
+        if name in before:
+            walker.env[name] = before[name]
     return Sequence(items, is_list=True)
 
 
@@ -112,7 +116,7 @@ def _dictionary(walker: Walker, node: ast.Dict) -> Binding:
 @expression(ast.NamedExpr)
 def _named(walker: Walker, node: ast.NamedExpr) -> Binding:
     binding = evaluate(walker, node.value)
-    walker.bind(node.target.id, binding, node)
+    assign(walker, node.target, binding)
     return walker.env[node.target.id]
 
 

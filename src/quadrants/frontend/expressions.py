@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from quadrants.errors import QuadrantsTypeError
 from quadrants.frontend import numbers, operators, protocol
 from quadrants.frontend.dispatch import evaluate, expression
+from quadrants.frontend.lent import changed_names
 from quadrants.frontend.merge import NoUnion, Path, convert_to, have_one_form, meet, same_static, unify
 from quadrants.frontend.values import Array, Binding, Run, Sequence, Static, common_nature, is_number, static_range
 from quadrants.frontend.walker import Unknown
@@ -107,18 +110,37 @@ def _unary(walker: Walker, node: ast.UnaryOp) -> Binding:
 @expression(ast.Compare)
 def _compare(walker: Walker, node: ast.Compare) -> Binding:
     """Chains compare each operand once and stop at the first that fails."""
-    left = settled(walker, evaluate(walker, node.left), node.left)
-    result: Binding | None = None
-    for operator, right_node in zip(node.ops, node.comparators):
+    return _chain(walker, settled(walker, evaluate(walker, node.left), node.left), 0, None, node)
+
+
+def _chain(walker: Walker, left: Binding, first: int, result: Binding | None, node: ast.Compare) -> Binding:
+    """What a chain says from its comparison `first` on; `result` is what those before say."""
+    for position in range(first, len(node.ops)):
         if result is not None and type(result) is Static and not result.value:
             return result
-        right = settled(walker, evaluate(walker, right_node), right_node)
+        right_node = node.comparators[position]
+        before = walker.env
+        walker.env = dict(before)
+        block, right = walker.trial(
+            lambda right_node=right_node: settled(walker, evaluate(walker, right_node), right_node)
+        )
+        if result is not None and (changed_names(before, walker.env) or any(map(_may_change, block.ops))):
+            walker.env = before
+            test = numbers.truth(walker, result, node)
+            assert isinstance(test, Run)
+            return _lazy(walker, test, partial(_chain, walker, left, position, None, node), Static(False), node)
+        walker.splice(block)
         walker.at(node)
-        found = _one_comparison(walker, operator, left, right, node)
+        found = _one_comparison(walker, node.ops[position], left, right, node)
         result = found if result is None else _both(walker, result, found, node)
         left = right
     assert result is not None
     return result
+
+
+def _may_change(op: Op) -> bool:
+    """Whether an operation may do more than compute and read."""
+    return not is_pure(op.kind) and op.kind != "load"
 
 
 def _both(walker: Walker, left: Binding, right: Binding, node: ast.AST) -> Binding:
@@ -177,7 +199,9 @@ def _opposite(walker: Walker, truth: Static | Run) -> Binding:
     return Run(walker.builder.emit("bit_not", truth.value))
 
 
-# Lazy expressions.
+# Lazy expressions. What a side of them changes is changed where that side runs.
+
+Side = ast.expr | Binding | Callable[[], Binding]
 
 
 @expression(ast.BoolOp)
@@ -204,36 +228,48 @@ def _conditional(walker: Walker, node: ast.IfExp) -> Binding:
     return _lazy(walker, test, node.body, node.orelse, node)
 
 
-def _lazy(walker: Walker, test: Run, yes: ast.expr | Binding, no: ast.expr | Binding, node: ast.expr) -> Binding:
-    """One of two values by a run-time test; only that one is computed unless both are cheap."""
+def _lazy(walker: Walker, test: Run, yes: Side, no: Side, node: ast.expr) -> Binding:
+    """One of two values by a run-time test; only that one is computed unless both are cheap and change nothing."""
     env = walker.env
-    blocks: list[Block] = []
+    paths: list[Path] = []
     bindings: list[Binding] = []
     for side in (yes, no):
         walker.env = dict(env)
         try:
-            block, binding = walker.trial(
-                lambda side=side: evaluate(walker, side) if isinstance(side, ast.expr) else side
-            )
+            block, binding = walker.trial(lambda side=side: _computed(walker, side))
         except Unknown:
             continue
-        blocks.append(block)
+        paths.append(Path(block, walker.env))
         bindings.append(binding)
     walker.env = env
     if not bindings:
         raise Unknown
     if len(bindings) == 1:
+        walker.env = paths[0].env
         return bindings[0]
-    if same_static(*bindings):
+    blocks = [path.block for path in paths]
+    changed = list(dict.fromkeys(name for path in paths for name in changed_names(env, path.env)))
+    if not changed and same_static(*bindings) and all(_is_harmless(walker, block) for block in blocks):
         for block in blocks:
             walker.splice(block)
         return bindings[0]
-    if have_one_form(bindings):
-        paths = [Path(block, dict(env)) for block in blocks]
-        return meet(walker, test, paths, bindings, node, walker.builder.location)
+    if changed or same_static(*bindings) or have_one_form(bindings):
+        return meet(walker, test, paths, bindings, node, walker.builder.location, changed)
     chosen = _choose(walker, test, blocks, bindings, node)
     chosen.nature = common_nature(bindings)
     return chosen
+
+
+def _computed(walker: Walker, side: Side) -> Binding:
+    if isinstance(side, ast.expr):
+        return evaluate(walker, side)
+    return side if isinstance(side, Binding) else side()
+
+
+def _is_harmless(walker: Walker, block: Block) -> bool:
+    """Whether a block can run where Python would not run it. In debug mode operations are checked: only those that Python
+    computes."""
+    return not block.ops or (not walker.compilation.debug and all(is_pure(op.kind) for op in block.ops))
 
 
 def _choose(walker: Walker, test: Run, blocks: list[Block], bindings: list[Binding], node: ast.expr) -> Run:
@@ -246,8 +282,8 @@ def _choose(walker: Walker, test: Run, blocks: list[Block], bindings: list[Bindi
         with walker.inside(block):
             values.append(convert_to(walker, binding, type_, node))
     if not walker.compilation.debug and all(
-        len(block.ops) <= EAGER_OPS and all(is_pure(op.kind) for op in block.ops) for block in blocks
-    ):  # in debug mode operations are checked: only those that Python computes
+        len(block.ops) <= EAGER_OPS and _is_harmless(walker, block) for block in blocks
+    ):
         for block in blocks:
             walker.splice(block)
         return Run(_select(walker, test.value, values, type_), weak)

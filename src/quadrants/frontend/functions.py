@@ -13,6 +13,7 @@ from quadrants.frontend.assign import assign
 from quadrants.frontend.calls import Arguments, bind_arguments, flatten, rebuild, written_templates
 from quadrants.frontend.dispatch import evaluate
 from quadrants.frontend.identity import check_only_name, given_back, identities
+from quadrants.frontend.lent import changed_in_place, lent_names
 from quadrants.frontend.returns import Result, drop_unchanged, settle_returns
 from quadrants.frontend.source import FunctionSource, function_source, place, source_location
 from quadrants.frontend.statements import function_body, record_return
@@ -249,6 +250,7 @@ def _walk_function(
             inside = rebuild(binding, names[name], _parameters(ir_function, binding, names[name], name))
             walker.bind(name, inside, source.node)
             walker.entry[name] = inside
+        walker.lent = lent_names(source.node, walker.entry) - set(templates)
         if isinstance(source.node, ast.Lambda):
             _lambda_body(walker, source.node)
         else:
@@ -337,7 +339,7 @@ def _emit_call(
             value.nature = nature_of(given)
         _check_changed(walker, name, bound, node)
         if syntax is not None and isinstance(syntax, (ast.Name, ast.Subscript, ast.Attribute)):
-            assign(walker, _as_store(syntax), _with_arrays(given, value))
+            _give_back(walker, syntax, _with_arrays(given, value), node)
     return given_back(outcome, [bound[name][0] for name in specialisation.given_back])
 
 
@@ -353,6 +355,15 @@ def _check_changed(walker: Walker, name: str, bound: Bound, node: ast.AST) -> No
             hint="an object that changes has one name in a kernel: give the function `dataclasses.replace(…)` of it",
         )
     check_only_name(walker, given, syntax, node)
+
+
+def _give_back(walker: Walker, syntax: ast.expr, value: Binding, node: ast.AST) -> None:
+    """The argument that the syntax names is what a call has made of it."""
+    if isinstance(syntax, ast.Name):
+        changed_in_place(walker, syntax, node)
+        walker.bind(syntax.id, value, syntax)
+    else:
+        assign(walker, _as_store(syntax), value)
 
 
 def _with_arrays(given: Binding, back: Binding) -> Binding:

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 
 from quadrants.frontend import numbers
 from quadrants.frontend.dispatch import evaluate, walk
-from quadrants.frontend.merge import Path, meet, same_static
+from quadrants.frontend.lent import HINT
+from quadrants.frontend.merge import Path, meet
 from quadrants.frontend.scan import (
     all_assigned,
     annotate_liveness,
-    bound_names,
     contains_return,
     leaves,
-    member_names,
     memory_names,
     names_in,
 )
@@ -45,11 +44,11 @@ def inline_local(
     inner = _inner_walker(walker, definition, owner, node)
     for name, binding in arguments.items():
         inner.bind(name, binding, node)
+    inner.lent = frozenset([name for name, binding in arguments.items() if is_changeable(binding)])
     if isinstance(definition, ast.Lambda):
         return evaluate(inner, definition.body)
     annotate_liveness(definition)
     result = _tail(inner, definition.body, definition)
-    _check_records(walker, definition, inner, arguments, node)
     return Static(None) if result is None else result
 
 
@@ -69,19 +68,8 @@ def _changes(walker: Walker, what: str, name: str, node: ast.AST, does: str = "c
     return walker.error(
         node,
         f'the nested function {does} {what} "{name}" that it is given',
-        hint="define it at the top of the file: there, lists and objects of dataclasses are passed by reference",
+        hint=HINT,
     )
-
-
-def _check_records(
-    walker: Walker, definition: ast.FunctionDef, inner: Walker, arguments: dict[str, Binding], node: ast.AST
-) -> None:
-    """An object of a dataclass that a nested function is given it cannot change, as it can no list."""
-    for name, binding in arguments.items():
-        if type(binding) is Sequence and is_changeable(binding) and name not in bound_names(definition):
-            now = inner.env.get(name)
-            if name in member_names(definition) or now is None or not same_static(binding, now):
-                raise _changes(walker, "the object", name, node)
 
 
 def _returns_from_loop(statements: list[ast.stmt]) -> bool:
@@ -117,9 +105,19 @@ def _called_function(
                 hint="define them at the top of the file",
             )
         if binding is not None:
-            bound[name] = (binding, None)
+            bound[name] = (binding, _place(walker, name, binding, node))
     source = FunctionSource(owner.file, definition)
     return call_callee(walker, Callee(owner.python_function, definition, source, definition.name), bound, node)
+
+
+def _place(walker: Walker, name: str, binding: Binding, node: ast.AST) -> ast.expr | None:
+    """Where what a function of its own makes of an object of the function around it comes back to."""
+    if not is_changeable(binding):
+        return None
+    if walker.env.get(name, binding) is not binding:
+        text = f'"{name}" is one thing here, and another to the nested function, which may change it'
+        raise walker.error(node, text, hint="use two names")
+    return ast.copy_location(ast.Name(name, ast.Load()), node)
 
 
 def _inner_walker(walker: Walker, definition: ast.FunctionDef | ast.Lambda, owner: Walker, node: ast.AST) -> Walker:
@@ -137,6 +135,7 @@ def _inner_walker(walker: Walker, definition: ast.FunctionDef | ast.Lambda, owne
     inner.outer = owner if owner.env is not walker.env else walker
     inner.env = {}
     inner.loops = []
+    inner.lent = frozenset()
     inner.memory = memory_names(definition)
     inner.file = owner.file
     return inner

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from quadrants.errors import QuadrantsTypeError, SourceLocation
@@ -154,7 +155,9 @@ def _no_meeting(walker: Walker, name: str, reason: str, node: ast.AST) -> Any:
 
 def _assignments(walker: Walker, name: str, node: ast.AST) -> list[SourceLocation | None]:
     """Where the branches (or the loop, and what stands before it) assign the name last."""
-    stretches = [part for part in (getattr(node, "body", None), getattr(node, "orelse", None)) if part]
+    stretches = [
+        part for part in (getattr(node, "body", None), getattr(node, "orelse", None)) if isinstance(part, list) and part
+    ]
     lines = {last_assignment(walker.node, name, part[0].lineno, part[-1].end_lineno or 0) for part in stretches}
     if len(lines - {None}) < 2:
         lines.add(last_assignment(walker.node, name, 0, getattr(node, "lineno", 1) - 1))
@@ -270,12 +273,19 @@ def rebuild_wholes(env: Env, names: Any) -> None:
 
 
 def meet(
-    walker: Walker, condition: Run, paths: list[Path], results: list[Binding], node: ast.AST, location: Location | None
+    walker: Walker,
+    condition: Run,
+    paths: list[Path],
+    results: list[Binding],
+    node: ast.AST,
+    location: Location | None,
+    names: Collection[str] = (),
 ) -> Binding:
-    """The one of two results that `condition` says, as an `if` with the paths' blocks."""
+    """The one of two results that `condition` says, as an `if` with the paths' blocks; `names`, which the paths bind, are
+    from here on what the path taken makes them."""
     for path, result in zip(paths, results):
         path.env["$value"] = result
-    merged = merge_names(walker, ["$value"], paths, node)
+    merged = merge_names(walker, ["$value", *names], paths, node)
     for position, path in enumerate(paths):
         append_yield(path.block, [entry[1][position] for entry in merged])
     types = tuple(entry[2] for entry in merged)
@@ -284,8 +294,12 @@ def meet(
     env = dict(paths[0].env)
     for (name, _, _, weak), value in zip(merged, op.results):
         env[name] = Run(value, weak, common_nature(path.env.get(name) for path in paths))
-    rebuild_wholes(env, ["$value"])
-    found = env["$value"]
+    rebuild_wholes(env, ["$value", *names])
+    found = env.pop("$value")
+    if names:
+        walker.env = env
+        for name in walker.memory.intersection([entry[0] for entry in merged]):
+            walker.bind(name, env[name], node)
     if type(found) is Broken:
         raise found.explain(node)
     return found

@@ -21,6 +21,7 @@ from quadrants.frontend.carried import (
 )
 from quadrants.frontend.dispatch import evaluate, statement, walk
 from quadrants.frontend.domains import Domain
+from quadrants.frontend.lent import changed_names
 from quadrants.frontend.merge import (
     NoUnion,
     Path,
@@ -217,8 +218,10 @@ def _assigns_in_test(node: ast.While) -> bool:
 
 
 def _endless(walker: Walker, node: ast.While, flag: str) -> bool:
-    """`while` with a test that assigns, or that is constant: an endless loop whose body tests and breaks."""
-    test = ast.If(test=ast.UnaryOp(op=ast.Not(), operand=node.test), body=[ast.Break()], orelse=[])
+    """`while` with a test that changes names, or that is constant: an endless loop whose body tests and breaks."""
+    ends: Any = ast.Break()
+    ends._is_test = True
+    test = ast.If(test=ast.UnaryOp(op=ast.Not(), operand=node.test), body=[ends], orelse=[])
     body = node.body if isinstance(node.test, ast.Constant) else [test, *node.body]
     loop = ast.While(test=ast.Constant(value=True), body=body, orelse=[])
     for made in (loop, test, test.test, test.body[0]):
@@ -228,7 +231,7 @@ def _endless(walker: Walker, node: ast.While, flag: str) -> bool:
     if not isinstance(node.test, ast.Constant):
         mark_live(test, head)
         mark_live(loop, live_out(node), head | target_names(node.test))
-    return _run_time_while(walker, loop, "" if not isinstance(node.test, ast.Constant) else flag)
+    return _run_time_while(walker, loop, flag)
 
 
 def _run_time_while(walker: Walker, node: ast.While, flag: str) -> bool:
@@ -242,6 +245,8 @@ def _run_time_while(walker: Walker, node: ast.While, flag: str) -> bool:
         types = tuple(type_ for type_, _ in carry.types)
         condition = Block(types)
         test = _walk_condition(walker, node, condition, carry)
+        if test is None:
+            return _endless(walker, node, flag)
         if isinstance(test, Static) and not test.value:
             return False
         body = Block(types)
@@ -268,11 +273,14 @@ def _run_time_while(walker: Walker, node: ast.While, flag: str) -> bool:
     return endless
 
 
-def _walk_condition(walker: Walker, node: ast.While, condition: Block, carry: Carry) -> Binding:
+def _walk_condition(walker: Walker, node: ast.While, condition: Block, carry: Carry) -> Binding | None:
+    """The test of an iteration; None if it changes what names stand for."""
     before = walker.env
     walker.env = dict(before)
     carry.enter(walker, condition.arguments)
+    entered = dict(walker.env)
     with walker.inside(condition):
         test = numbers.truth(walker, evaluate(walker, node.test), node.test)
+    changed = changed_names(entered, walker.env)
     walker.env = before
-    return test
+    return None if changed else test

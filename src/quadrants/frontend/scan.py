@@ -127,7 +127,11 @@ def _facts(node: Any) -> _Facts:
     return known
 
 
-def _visit(node: ast.AST, found: _Facts, nested: bool) -> None:
+# Within a comprehension: its targets are its own, what `:=` binds is not.
+_COMPREHENSION = 2
+
+
+def _visit(node: ast.AST, found: _Facts, nested: int) -> None:
     """Adds the facts of a node and all below."""
     visit = _VISIT
     kind = type(node)
@@ -148,18 +152,18 @@ def _visit(node: ast.AST, found: _Facts, nested: bool) -> None:
                     visit.get(type(child), _visit)(child, found, nested)
 
 
-def _visit_name(node: ast.Name, found: _Facts, nested: bool) -> None:
+def _visit_name(node: ast.Name, found: _Facts, nested: int) -> None:
     if type(node.ctx) is ast.Load:
         found.loads.add(node.id)
     elif not nested:
         found.assign(node.id)
 
 
-def _visit_constant(node: ast.Constant, found: _Facts, nested: bool) -> None:
+def _visit_constant(node: ast.Constant, found: _Facts, nested: int) -> None:
     """A constant tells nothing."""
 
 
-def _visit_binary(node: ast.BinOp, found: _Facts, nested: bool) -> None:
+def _visit_binary(node: ast.BinOp, found: _Facts, nested: int) -> None:
     _VISIT.get(type(node.left), _visit)(node.left, found, nested)
     _VISIT.get(type(node.right), _visit)(node.right, found, nested)
 
@@ -171,7 +175,7 @@ _VISIT: dict[type[ast.AST], Callable[..., None]] = {
 }
 
 
-def _look_element(node: ast.Subscript | ast.Attribute, found: _Facts, nested: bool) -> bool:
+def _look_element(node: ast.Subscript | ast.Attribute, found: _Facts, nested: int) -> int:
     if type(node.ctx) is ast.Store:
         base = _base_name(node)
         if base and not nested:
@@ -183,7 +187,7 @@ def _look_element(node: ast.Subscript | ast.Attribute, found: _Facts, nested: bo
     return nested
 
 
-def _look_call(node: ast.Call, found: _Facts, nested: bool) -> bool:
+def _look_call(node: ast.Call, found: _Facts, nested: int) -> int:
     for argument in node.args:
         base = _base_name(argument)
         if base:
@@ -198,34 +202,44 @@ def _look_call(node: ast.Call, found: _Facts, nested: bool) -> bool:
     return nested
 
 
-def _look_update(node: ast.AugAssign, found: _Facts, nested: bool) -> bool:
+def _look_update(node: ast.AugAssign, found: _Facts, nested: int) -> int:
     if type(node.target) is ast.Name and not nested:
         found.loads.add(node.target.id)
     return nested
 
 
-def _look_loop(node: ast.For, found: _Facts, nested: bool) -> bool:
+def _look_loop(node: ast.For, found: _Facts, nested: int) -> int:
     if _is_static_call(node.iter):
         found.static = (found.static or set()).union(_names(node.target))
     return nested
 
 
-def _look_return(node: ast.Return, found: _Facts, nested: bool) -> bool:
+def _look_return(node: ast.Return, found: _Facts, nested: int) -> int:
     found.returns |= not nested
     return nested
 
 
-def _look_definition(node: ast.FunctionDef, found: _Facts, nested: bool) -> bool:
+def _look_definition(node: ast.FunctionDef, found: _Facts, nested: int) -> int:
     if not nested:
         found.assign(node.name)
     return True
 
 
-def _look_scope(node: ast.AST, found: _Facts, nested: bool) -> bool:
+def _look_scope(node: ast.AST, found: _Facts, nested: int) -> int:
     return True
 
 
-_LOOK: dict[type[ast.AST], Callable[..., bool]] = {
+def _look_comprehension(node: ast.AST, found: _Facts, nested: int) -> int:
+    return nested or _COMPREHENSION
+
+
+def _look_named(node: ast.NamedExpr, found: _Facts, nested: int) -> int:
+    if nested == _COMPREHENSION:
+        found.assign(node.target.id)
+    return nested
+
+
+_LOOK: dict[type[ast.AST], Callable[..., int]] = {
     ast.Subscript: _look_element,
     ast.Attribute: _look_element,
     ast.Call: _look_call,
@@ -234,10 +248,11 @@ _LOOK: dict[type[ast.AST], Callable[..., bool]] = {
     ast.Return: _look_return,
     ast.FunctionDef: _look_definition,
     ast.Lambda: _look_scope,
-    ast.ListComp: _look_scope,
-    ast.GeneratorExp: _look_scope,
-    ast.DictComp: _look_scope,
-    ast.SetComp: _look_scope,
+    ast.NamedExpr: _look_named,
+    ast.ListComp: _look_comprehension,
+    ast.GeneratorExp: _look_comprehension,
+    ast.DictComp: _look_comprehension,
+    ast.SetComp: _look_comprehension,
 }
 
 

@@ -131,7 +131,7 @@ def _leave_loop(walker: Walker, kind: str, node: ast.stmt) -> None:
     loop = walker.loops[-1]
     if loop.is_static:
         walker.env["$left"] = Static(kind)
-    if kind == "break" and loop.flag:
+    if kind == "break" and loop.flag and not getattr(node, "_is_test", False):
         walker.env[loop.flag] = Static(True)
     loop.exits.append(Exit(kind, walker.builder.block, dict(walker.env), walker.builder.location))
 
@@ -165,7 +165,10 @@ def _assert(walker: Walker, node: ast.Assert) -> bool:
     with walker.inside(fine):
         walker.builder.op("yield")
     with walker.inside(failed):
+        env = walker.env
+        walker.env = dict(env)
         text, values = message_text(walker, node.msg)
+        walker.env = env
         if len(values) > _MOST_VALUES:
             raise walker.error(node.msg, f"a message of {len(values)} numbers: at most {_MOST_VALUES} can be told")
         never = walker.builder.constant(False, u1)

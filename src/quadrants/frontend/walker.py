@@ -98,6 +98,7 @@ class Walker:
         "free",
         "function",
         "is_kernel",
+        "lent",
         "loop_config",
         "loops",
         "memory",
@@ -135,6 +136,8 @@ class Walker:
         self.loop_config: dict[str, Any] = {}
         self.static_depth = 0
         self.template_names: tuple[str, ...] = ()
+        # Parameters whose changes cannot be given back to the caller.
+        self.lent: frozenset[str] = frozenset()
         self.outer: Walker | None = None
         code = python_function.__code__
         cells = python_function.__closure__ or ()
