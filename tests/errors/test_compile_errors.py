@@ -564,6 +564,51 @@ def captured_array_as_an_index(x):
     x[NUMBERS] = 1.0  # <--
 
 
+@dataclass
+class Doubling:
+    x: float
+
+    def __setattr__(self, name, value):
+        object.__setattr__(self, name, 2 * value)
+
+
+@refused(1.0, says=("Doubling", "__setattr__ of its own"))
+def object_that_assigns_its_own_way(x):
+    d = Doubling(x)  # <--
+    return d.x
+
+
+@refused(1.0, says=("holds no values that `in` could look for", "__contains__"), kind=QuadrantsTypeError)
+def search_in_an_object(x):
+    return x in Point(x)  # <--
+
+
+@refused(1.0, says=("an object of Point is not assigned by element", "__setitem__"), kind=QuadrantsTypeError)
+def element_of_an_object(x):
+    p = Point(x)
+    p[0] = 2.0  # <--
+    return p.x
+
+
+@refused(1.0, says=("a tuple and a list have no order", "tuple(…)"), kind=QuadrantsTypeError)
+def order_of_a_tuple_and_a_list(x):
+    return (x, 1) < [x, 2]  # <--
+
+
+@refused(ones(3), says=("isinstance cannot tell", "a.dtype"))
+def class_of_a_computed_number(x):
+    y = x[0] * 2
+    return isinstance(y, (int, np.floating))  # <--
+
+
+@refused(1.0, says=("changes a list", '"b" may be or hold'))
+def update_of_a_list_with_two_names(x):
+    a = [x, 1.0]
+    b = (a, 1)
+    a += [2.0]  # <--
+    return len(b[0])
+
+
 @refused(ones(3), says=("`yield` is not supported", "into an array"))
 def generator_over_an_array(x):
     for v in x:

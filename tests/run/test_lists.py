@@ -314,3 +314,13 @@ def test_pairs_of_itertools(executor: TargetExecutor) -> None:
         return s
 
     assert total() == 11
+
+
+def test_a_tuple_is_no_list(executor: TargetExecutor) -> None:
+    def compares(out):
+        x = out[0]
+        out[0] = ((x, 2) == [x, 2]) + 2 * ((x, 2) != [x, 2]) + 4 * ((x, 2) == (x, 2)) + 8 * ([x, 2] == [x, 2])
+        out[0] += 16 * (tuple([x, 2]) == (x, 2)) + 32 * (list((x, 2)) == [x, 2]) + 64 * ([1, 2] == (1, 2))
+        out[0] += 128 * ((1, 2) in [(1, 2), (x, 2)]) + 256 * ([x, 2] in ((x, 2), (1, 2)))
+
+    same_as_python(executor, compares, np.zeros(1))

@@ -4,6 +4,7 @@ the oracle."""
 from __future__ import annotations
 
 import dataclasses
+import linecache
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -331,3 +332,116 @@ def test_objects_with_two_names_that_no_change_meets(executor: TargetExecutor) -
             out[i] += best.x
 
     agrees(executor, names, np.arange(4.0), np.zeros(4))
+
+
+@dataclass
+class Counter:
+    """What Python asks objects for by name: truth, length, membership, elements, updates in place."""
+
+    n: float
+    name: float = field(default=0.0, compare=False)
+
+    def __bool__(self) -> bool:
+        return bool(self.n > 0)
+
+    def __contains__(self, value: float) -> bool:
+        return value == self.n + 1
+
+    def __setitem__(self, position: int, value: float) -> None:
+        self.n = value + position
+
+    def __iadd__(self, other: float) -> Counter:
+        self.n += 10 * other
+        return self
+
+
+@dataclass
+class Sized:
+    n: int
+
+    def __len__(self) -> int:
+        return self.n
+
+
+@dataclass
+class Nothing:
+    pass
+
+
+@dataclass
+class Holder:
+    counter: Counter = field(default_factory=lambda: Counter(2.0))
+
+
+class NothingNamed(NamedTuple):
+    pass
+
+
+def test_what_classes_say_of_their_objects(executor: TargetExecutor) -> None:
+    def asks(a, out):
+        for i in range(len(a)):
+            c = Counter(a[i] - 1)
+            out[i] = 1 if c else 2
+            out[i] += 10 * (not c) + 100 * (a[i] in c) + 200 * (7.0 not in c)
+            c += 2
+            out[i] += 1000 * c.n
+            c[1] = 4.0
+            out[i] += 0.5 * c.n
+            if Nothing():
+                out[i] += 0.25
+            if NothingNamed():
+                out[i] += 0.125
+            out[i] += 0.0625 if Sized(0) else 0.03125
+            out[i] += (Counter(a[i], 1.0) == Counter(a[i], 2.0)) * 1e5
+            holder, other = Holder(), Holder()
+            holder.counter += 1
+            holder.counter.n += 0.5
+            out[i] += 1e6 * holder.counter.n - 1e6 * other.counter.n
+
+    agrees(executor, asks, np.arange(4.0), np.zeros(4))
+
+
+def test_lists_of_objects_in_loops(executor: TargetExecutor) -> None:
+    def moves(out):
+        points = [Vec(1.0), Vec(2.0)]
+        for k in range(3):
+            points[0].x += 1.0
+            points[1].y = points[0].x + k
+        out[0] = points[0].x
+        out[1] = points[1].y
+
+    agrees(executor, moves, np.zeros(2))
+
+
+def test_numbers_and_classes_of_numpy(executor: TargetExecutor) -> None:
+    def classes(a, out):
+        out[0] = isinstance(a[0], np.floating) + 2 * isinstance(a[1], np.float32) + 4 * isinstance(a[1], np.generic)
+        out[0] += 8 * isinstance(a[1], (int, np.integer)) + 16 * isinstance(1.0, np.floating)
+
+    for kind in (np.float32, np.int32):
+        agrees(executor, classes, np.ones(2, kind), np.zeros(1))
+
+
+CELL = """
+@dataclass
+class Rounded:
+    x: float
+
+    def __eq__(self, other):
+        return abs(self.x - other.x) < 0.5
+"""
+
+
+def test_methods_that_are_typed_in_at_a_console(executor: TargetExecutor) -> None:
+    """Consoles give what is typed in a name like those that generated code has, and keep its lines."""
+    name = "<console-input-1>"
+    linecache.cache[name] = (len(CELL), None, CELL.splitlines(True), name)
+    namespace: dict[str, Any] = {"dataclass": dataclass, "__name__": __name__}
+    exec(compile(CELL, name, "exec"), namespace)
+    kind = namespace["Rounded"]
+
+    def alike(a, out):
+        for i in range(len(a)):
+            out[i] = kind(a[i]) == kind(1.25)
+
+    agrees(executor, alike, np.arange(4.0), np.zeros(4))

@@ -278,6 +278,8 @@ def store_component(walker: Walker, place: Component, binding: Binding, node: as
     owner = place.owner
     changed_in_place(walker, place.holder, node)
     if type(owner) is Sequence and place.components is None:
+        if owner.record is not None and _set_item(walker, place, owner, binding, node):
+            return
         changed = _changed_list(walker, place, owner, binding, node)
         if changed is not None:
             check_only_name(walker, owner, place.holder, node)
@@ -301,6 +303,26 @@ def store_component(walker: Walker, place: Component, binding: Binding, node: as
     for indices, part in placements(walker, type_, place, binding, node):
         value = walker.builder.emit("insert", value, part, *indices)
     _hold(walker, place.holder, Run(value, weak, nature_of(owner)))
+
+
+def _set_item(walker: Walker, place: Component, owner: Sequence, binding: Binding, node: ast.AST) -> bool:
+    """`record[indices] = binding` by the method of the record's class; False for a named tuple, which has none."""
+    from quadrants.frontend.calls import Arguments, call_binding
+    from quadrants.frontend.record_values import method_for
+
+    method = method_for(walker, owner, "__setitem__", place.holder)
+    if method is not None:
+        index = place.indices[0] if len(place.indices) == 1 else Sequence(place.indices)
+        call_binding(walker, method, Arguments([index, binding], {}, [None, None]), node)
+        return True
+    if owner.record is not None and issubclass(owner.record, tuple):
+        return False
+    raise walker.error(
+        node,
+        f"{numbers.describe(owner)} is not assigned by element",
+        hint="name the member, or give the class a method __setitem__",
+        kind=QuadrantsTypeError,
+    )
 
 
 def copied(walker: Walker, name: str, node: ast.AST) -> Exception:

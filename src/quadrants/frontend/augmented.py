@@ -11,6 +11,7 @@ from quadrants.frontend.assign import (
     Component,
     Element,
     Member,
+    assign,
     component_of,
     copied,
     element_value_type,
@@ -23,11 +24,15 @@ from quadrants.frontend.assign import (
     store_element,
     store_member,
 )
+from quadrants.frontend.calls import Arguments, call_binding
 from quadrants.frontend.dispatch import evaluate
 from quadrants.frontend.elements import element, member, swizzle
 from quadrants.frontend.expressions import BINARY
+from quadrants.frontend.identity import check_only_name
+from quadrants.frontend.record_values import method_for
+from quadrants.frontend.sequence_operators import METHODS
 from quadrants.frontend.tiles import update_tile
-from quadrants.frontend.values import Array, Binding, Nature, Run, Sequence, Slot, is_tile
+from quadrants.frontend.values import Array, Binding, Nature, Run, Sequence, Slot, Static, is_tile
 from quadrants.ir.nodes import Op
 from quadrants.ir.ops import OPS
 from quadrants.ir.types import ArrayType, Type, matrix_type, scalar_of, shape_of
@@ -64,6 +69,8 @@ def augmented(walker: Walker, node: ast.AugAssign) -> None:
         if type(owner) is Run and owner.nature is Nature.COPY:
             raise copied(walker, node.target.id, node)
         value = evaluate(walker, node.value)
+        if _in_place(walker, owner, value, node):
+            return
         if _is_vector(owner) and not _rebinds(node.value, node.target.id):
             owner = walker.lookup(node.target.id, node.target)  # what functions did to its components is seen
         walker.bind(node.target.id, operators.binary(walker, kind, owner, value, node), node.target)
@@ -81,6 +88,23 @@ def augmented(walker: Walker, node: ast.AugAssign) -> None:
     _update_target(walker, place, node, kind)
 
 
+def _in_place(walker: Walker, owner: Binding, value: Binding, node: ast.AugAssign) -> bool:
+    """`target op= value` by the method that a record's class has for it (`__iadd__`); False where it has none. A list is
+    the same list afterwards."""
+    if type(owner) is not Sequence:
+        return False
+    check_only_name(walker, owner if owner.is_list else Sequence([]), node.target, node)
+    name = METHODS[BINARY[type(node.op)]]
+    method = method_for(walker, owner, f"__i{name}__", node.target)
+    if method is None:
+        return False
+    found = call_binding(walker, method, Arguments([value], {}, [None]), node)
+    if type(found) is Static and found.value is NotImplemented:
+        return False
+    assign(walker, node.target, found)
+    return True
+
+
 def _is_vector(owner: Binding) -> bool:
     return type(owner) is Slot or (type(owner) is Run and bool(shape_of(owner.type)))
 
@@ -93,6 +117,8 @@ def _rebinds(value: ast.expr, name: str) -> bool:
 def _update_component(walker: Walker, place: Component, node: ast.AugAssign, kind: str) -> None:
     before = _component(walker, place, node.target)
     value = settled(walker, evaluate(walker, node.value), node)
+    if _in_place(walker, before, value, node):
+        return
     if isinstance(place.holder, ast.Name):
         if _rebinds(node.value, place.holder.id):
             return  # the name has another value by now, and nobody sees the one that would change
@@ -107,6 +133,8 @@ def _update_member(walker: Walker, place: Member, node: ast.AugAssign, kind: str
         _update_view(walker, before, node, kind)
         return
     value = settled(walker, evaluate(walker, node.value), node)
+    if _in_place(walker, before, value, node):
+        return
     if isinstance(place.holder, ast.Name):
         if _rebinds(node.value, place.holder.id):
             return  # as for components

@@ -187,11 +187,13 @@ def _carried_list(walker: Walker, name: str, binding: Sequence, node: ast.AST) -
 
 
 def is_carried(walker: Walker, binding: Binding, node: ast.AST) -> bool:
+    if type(binding) is Sequence:
+        return False
     try:
         unify(walker, [binding], node)
     except (NoUnion, QuadrantsSyntaxError):
         return False
-    return type(binding) is not Sequence
+    return True
 
 
 def initial_values(walker: Walker, carry: Carry, node: ast.AST) -> list[Value]:

@@ -169,6 +169,13 @@ def _membership(walker: Walker, negated: bool, left: Binding, right: Binding, no
     if type(left) is Static and type(right) is Static:
         walker.compilation.evaluated(left.value, right.value)
         return Static((left.value in right.value) != negated)
+    if type(right) is Sequence and right.record is not None:
+        from quadrants.frontend.record_values import contains
+
+        found = contains(walker, right, left, node)
+        if found is not None:
+            known = numbers.truth(walker, found, node)
+            return _opposite(walker, known) if negated else known
     right = static_range(right) or right
     items = (
         right.items

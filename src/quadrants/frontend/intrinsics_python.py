@@ -6,6 +6,8 @@ import ast
 import builtins
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from quadrants.errors import QuadrantsTypeError
 from quadrants.frontend import numbers, operators, protocol
 from quadrants.frontend.assign import unpacked
@@ -52,14 +54,23 @@ def axis_size(walker: Walker, array: Array, axis: int) -> Binding:
     return Run(walker.builder.emit("dim", array.value, axis=axis), True)
 
 
-@intrinsic(python=(builtins.tuple, builtins.list))
-def _sequence(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
+@intrinsic(python=(builtins.tuple,))
+def _tuple(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
+    return Sequence(_items(walker, arguments, node))
+
+
+@intrinsic(python=(builtins.list,))
+def _list(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
+    return Sequence(_items(walker, arguments, node), is_list=True)
+
+
+def _items(walker: Walker, arguments: Arguments, node: ast.AST) -> list[Binding]:
     if not arguments.positional:
-        return Sequence([])
+        return []
     operand = arguments.positional[0]
     if type(operand) is Iteration:
         operand = static_range(operand) or as_static(walker, operand, node)
-    return Sequence(unpacked(walker, operand, node), is_list=True)
+    return [*unpacked(walker, operand, node)]
 
 
 @intrinsic(python=(builtins.isinstance,))
@@ -71,9 +82,29 @@ def _isinstance(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
     if kind is None or not all(type(known) is Static for known in classes):
         return _reflection(walker, arguments, node)
     try:
-        return Static(any(issubclass(kind, known.value) for known in classes if type(known) is Static))
+        found = [known.value for known in classes if type(known) is Static]
+        if not any(issubclass(kind, known) for known in found):
+            return Static(
+                _is_of_numpy(walker, operand, [known for known in found if issubclass(known, np.generic)], node)
+            )
+        return Static(True)
     except TypeError as reason:
         raise walker.error(node, str(reason), kind=QuadrantsTypeError) from None
+
+
+def _is_of_numpy(walker: Walker, operand: Binding, classes: list[type], node: ast.AST) -> bool:
+    """Whether a value is of one of NumPy's classes: an element of an array is as NumPy's is; other numbers have none that
+    is known."""
+    if not classes or type(operand) in (Static, Sequence):
+        return False
+    scalar = operand.type.scalar if type(operand) is Array and operand.is_numpy else None
+    if scalar is None or scalar.numpy is None:
+        raise walker.error(
+            node,
+            "a number of a kernel may be NumPy's or Python's: isinstance cannot tell",
+            hint="ask the array: `a.dtype == np.float32`, or for bool, int or float",
+        )
+    return any(issubclass(scalar.numpy.type, known) for known in classes)
 
 
 def _class_of(operand: Binding) -> type | None:

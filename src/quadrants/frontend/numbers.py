@@ -295,6 +295,10 @@ def truth(walker: Walker, binding: Binding, node: ast.AST) -> Static | Run:
     if type(binding) is Static and protocol.matrix_constant(binding.value) is None:
         walker.compilation.evaluated(binding.value)
         return Static(bool(binding.value))
+    if type(binding) is Sequence and binding.record is not None:
+        from quadrants.frontend.record_values import truth_of_record
+
+        return truth(walker, truth_of_record(walker, binding, node), node)
     if type(binding) is Sequence:
         return Static(bool(binding.items))
     run = to_run(walker, binding, node)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import linecache
 import types
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +19,13 @@ if TYPE_CHECKING:
 __all__ = [
     "assigned_member",
     "call_of_dataclasses",
+    "contains",
     "is_generated",
     "make",
     "member_of_record",
     "method_for",
     "replaced",
+    "truth_of_record",
 ]
 
 
@@ -37,6 +40,13 @@ def make(walker: Walker, kind: type, arguments: Arguments, node: ast.AST) -> Seq
             f"the class {kind.__name__} cannot be made in a kernel",
             hint=_hint(kind),
         )
+    _check_initialiser(walker, kind, node)
+    given = bind_class(walker, kind, arguments, node)
+    items = [given[name] if name in given else _default(walker, kind, name, node) for name in names]
+    return Sequence([_held(walker, item, node) for item in items], names=tuple(names), record=kind)
+
+
+def _check_initialiser(walker: Walker, kind: type, node: ast.AST) -> None:
     own = _own_initialiser(kind)
     if own:
         raise walker.error(
@@ -44,9 +54,6 @@ def make(walker: Walker, kind: type, arguments: Arguments, node: ast.AST) -> Seq
             f"the class {kind.__name__} has a method {own} of its own, which a kernel does not run",
             hint="leave it out, and make its objects by a function",
         )
-    given = bind_class(walker, kind, arguments, node)
-    items = [given[name] if name in given else _default(walker, kind, name, node) for name in names]
-    return Sequence([_held(walker, item, node) for item in items], names=tuple(names), record=kind)
 
 
 def _hint(kind: type) -> str:
@@ -61,14 +68,17 @@ def _own_initialiser(kind: type) -> str:
     """The name of a method that Python runs to make an object, and that is no generated one; '' for none."""
     if hasattr(kind, "__post_init__"):
         return "__post_init__"
-    name = "__new__" if issubclass(kind, tuple) else "__init__"
-    method = getattr(kind, name)
-    return "" if is_generated(method) else name
+    names = ("__new__",) if issubclass(kind, tuple) else ("__init__", "__setattr__")
+    return next((name for name in names if not is_generated(getattr(kind, name))), "")
 
 
 def is_generated(function: Any) -> bool:
     """Whether a method was made by `dataclass` or `namedtuple`, or is Python's own, rather than written."""
-    return not isinstance(function, types.FunctionType) or function.__code__.co_filename.startswith("<")
+    if not isinstance(function, types.FunctionType):
+        return True
+    name = function.__code__.co_filename
+    # Consoles and notebooks give what is typed in such names, too, but have its lines.
+    return name == "<string>" or (name.startswith("<") and not linecache.getlines(name))
 
 
 def _default(walker: Walker, kind: type, name: str, node: ast.AST) -> Binding:
@@ -90,7 +100,15 @@ def _default(walker: Walker, kind: type, name: str, node: ast.AST) -> Binding:
         raise walker.error(node, text, hint="give it a default")
     made = field.default_factory()
     compilation.called(field.default_factory, [], {})
-    return wrap(made)
+    return _made(made)
+
+
+def _made(value: Any) -> Binding:
+    """An object that Python has made for a member: one of a dataclass is a record, which can change."""
+    names = dataclass_names(type(value)) if is_open(type(value)) else None
+    if names is None:
+        return wrap(value)
+    return Sequence([_made(getattr(value, name)) for name in names], names=tuple(names), record=type(value))
 
 
 def _held(walker: Walker, item: Binding, node: ast.AST) -> Binding:
@@ -132,8 +150,11 @@ def _in_class(record: type, name: str) -> Any:
     return None
 
 
-def _method(walker: Walker, base: Sequence, name: str, found: Any, is_called: bool) -> BoundMethod:
-    """A method of a record's class; `is_called`: it is what stands in front of a call's parentheses."""
+def _method(
+    walker: Walker, base: Sequence, name: str, found: Any, is_called: bool, place: ast.expr | None = None
+) -> BoundMethod:
+    """A method of a record's class; `is_called`: it is what stands in front of a call's parentheses; else the record is at
+    `place`, if it has one."""
     assert base.record is not None
     function = getattr(base.record, name)
     walker.compilation.captured_attribute(walker, base.record, name, function)
@@ -142,8 +163,8 @@ def _method(walker: Walker, base: Sequence, name: str, found: Any, is_called: bo
         if isinstance(found, classmethod):
             return call_binding(walker, Static(function), arguments, node)
         syntax = node.func if is_called and isinstance(node, ast.Call) else None
-        place = syntax.value if isinstance(syntax, ast.Attribute) else None
-        return _call_with(walker, function, owner, place, arguments, node)
+        called = syntax.value if isinstance(syntax, ast.Attribute) else place
+        return _call_with(walker, function, owner, called, arguments, node)
 
     return BoundMethod(base, name, handler)
 
@@ -156,15 +177,42 @@ def _call_with(
     return call_binding(walker, Static(function), whole, node)
 
 
-def method_for(walker: Walker, binding: Binding, name: str) -> BoundMethod | None:
+def method_for(walker: Walker, binding: Binding, name: str, place: ast.expr | None = None) -> BoundMethod | None:
     """The method that Python would call for an operator, where the class of a record has one that is written; None for
-    none."""
+    none. `place`: the expression that names the record, for methods that change it."""
     if type(binding) is not Sequence or binding.record is None:
         return None
     found = _in_class(binding.record, name)
     if found is None or (not _is_function(found) and is_generated(found)):
         return None
-    return _method(walker, binding, name, found, False)
+    return _method(walker, binding, name, found, False, place)
+
+
+def truth_of_record(walker: Walker, binding: Sequence, node: ast.AST) -> Binding:
+    """What tells the truth of a record: the result of its class's __bool__ or __len__; without, only an empty tuple is
+    false."""
+    for name in ("__bool__", "__len__"):
+        method = method_for(walker, binding, name)
+        if method is not None:
+            return call_binding(walker, method, Arguments([], {}, []), node)
+    assert binding.record is not None
+    return Static(bool(binding.items) or not issubclass(binding.record, tuple))
+
+
+def contains(walker: Walker, binding: Sequence, item: Binding, node: ast.AST) -> Binding | None:
+    """`item in binding` by the method of a record's class; None for a named tuple without, which has its members."""
+    method = method_for(walker, binding, "__contains__")
+    if method is not None:
+        return call_binding(walker, method, Arguments([item], {}, [None]), node)
+    assert binding.record is not None
+    if issubclass(binding.record, tuple) and method_for(walker, binding, "__iter__") is None:
+        return None
+    raise walker.error(
+        node,
+        f"an object of {binding.record.__name__} holds no values that `in` could look for",
+        hint="give the class a method __contains__, or name the members: `x in (p.x, p.y)`",
+        kind=QuadrantsTypeError,
+    )
 
 
 def replaced(walker: Walker, owner: Binding, arguments: Arguments, node: ast.AST) -> Binding:
@@ -174,6 +222,8 @@ def replaced(walker: Walker, owner: Binding, arguments: Arguments, node: ast.AST
     if arguments.positional or unknown:
         text = f"wrong arguments: takes ({', '.join(f'{name}=…' for name in owner.names)})"
         raise walker.error(node, text, kind=QuadrantsTypeError)
+    if not issubclass(owner.record, tuple):
+        _check_initialiser(walker, owner.record, node)
     items = [arguments.keywords.get(name, item) for name, item in zip(owner.names, owner.items)]
     return Sequence([_held(walker, item, node) for item in items], names=owner.names, record=owner.record)
 
@@ -199,6 +249,9 @@ def assigned_member(walker: Walker, owner: Sequence, name: str, value: Binding, 
             f"p._replace({name}=…)" if issubclass(owner.record, tuple) else f"dataclasses.replace(p, {name}=…)"
         )
         raise walker.error(node, f"{kind}.{name} cannot be assigned", hint=hint, kind=QuadrantsTypeError)
+    if not is_generated(owner.record.__setattr__):
+        text = f"the class {kind} has a method __setattr__ of its own, which a kernel does not run"
+        raise walker.error(node, text, hint="leave it out, and change members by a method")
     if owner.given:
         raise walker.error(
             node,

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 from typing import TYPE_CHECKING
 
 from quadrants.errors import QuadrantsTypeError
 from quadrants.frontend import numbers, operators
 from quadrants.frontend.calls import Arguments, call_binding
-from quadrants.frontend.values import Binding, Nature, Run, Sequence, Static, is_tile
+from quadrants.frontend.values import Binding, Nature, Run, Sequence, Static, is_list, is_tile
 from quadrants.ir.types import shape_of
 
 if TYPE_CHECKING:
     from quadrants.frontend.walker import Walker
 
-__all__ = ["compare_sequences", "join_sequences", "unary_of_record"]
+__all__ = ["METHODS", "compare_sequences", "join_sequences", "unary_of_record"]
 
-_METHODS = {
+METHODS = {
     "add": "add",
     "sub": "sub",
     "mul": "mul",
@@ -37,7 +38,7 @@ _MIRRORED = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "
 def join_sequences(walker: Walker, kind: str, left: Binding, right: Binding, node: ast.AST) -> Binding | None:
     """`left kind right` for an arithmetic operator: records by the methods of their classes; of tuples and lists + joins
     and * repeats. None for the rest, which are treated as vectors."""
-    name = _METHODS[kind]
+    name = METHODS[kind]
     found = _by_methods(walker, left, right, f"__{name}__", f"__r{name}__", node)
     if found is not None:
         return found
@@ -97,7 +98,23 @@ def compare_sequences(walker: Walker, kind: str, left: Binding, right: Binding, 
     if _is_object(left) or _is_object(right):
         return _compare_objects(walker, kind, left, right, node)
     a, b = _compared(walker, left), _compared(walker, right)
-    return None if a is None or b is None else _lexicographic(walker, kind, a, b, node)
+    if a is None or b is None:
+        return None
+    if _is_list(left) == _is_list(right):
+        return _lexicographic(walker, kind, a, b, node)
+    if kind in ("eq", "ne"):
+        return Static(kind == "ne")
+    raise walker.error(
+        node,
+        "a tuple and a list have no order",
+        found=f"{numbers.describe(left)} and {numbers.describe(right)}",
+        hint="make both tuples: `tuple(…)`",
+        kind=QuadrantsTypeError,
+    )
+
+
+def _is_list(binding: Binding) -> bool:
+    return isinstance(binding.value, list) if type(binding) is Static else is_list(binding)
 
 
 def _compare_objects(walker: Walker, kind: str, left: Binding, right: Binding, node: ast.AST) -> Binding:
@@ -106,8 +123,10 @@ def _compare_objects(walker: Walker, kind: str, left: Binding, right: Binding, n
     other = right.record if type(right) is Sequence else None
     parameters = getattr(one, "__dataclass_params__", None)
     if one is other and parameters is not None and (parameters.eq if kind in ("eq", "ne") else parameters.order):
-        assert type(left) is Sequence and type(right) is Sequence
-        return _lexicographic(walker, kind, left.items, right.items, node)
+        assert type(left) is Sequence and type(right) is Sequence and one is not None
+        counted = {field.name for field in dataclasses.fields(one) if field.compare}
+        a, b = ([item for name, item in zip(side.names, side.items) if name in counted] for side in (left, right))
+        return _lexicographic(walker, kind, a, b, node)
     if one is not other and kind in ("eq", "ne"):
         return Static(kind == "ne")
     _refuse_objects(walker, left, right, kind, node)
