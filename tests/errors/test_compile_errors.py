@@ -520,6 +520,18 @@ def object_of_the_function_around(x):
     return (lambda: moved(p) if x > 1 else 0.0)()  # <--
 
 
+@refused(2.0, says=("belongs to the function around", "top of the file"))
+def list_of_the_function_around(x):
+    values = [x]
+
+    def grow():
+        values.append(x)  # <--
+
+    if x > 1:
+        grow()
+    return len(values)
+
+
 def raised_and_replaced(p):
     p.x += 1.0  # <--
     p = Point(3.0)

@@ -92,6 +92,36 @@ def chains(out):
         out[i] += counter.count
 
 
+@dataclass
+class Pair:
+    first: Counter
+    second: float
+
+    def doubled(self, summand: float) -> float:
+        self.second *= 2
+        return self.second + summand
+
+
+def doubled(counter, summand):
+    counter.count *= 2
+    return counter.count + summand
+
+
+def arguments_changed_by_later_ones(out):
+    for i in range(len(out)):
+        counter, pair = Counter(i), Pair(Counter(i + 1), 1.0)
+        out[i] = doubled(counter, counter.next()) + 10 * doubled(pair.first, pair.first.next())
+        out[i] += 100 * doubled(summand=1.0, counter=Counter(counter.next()))
+        both = [counter.count, counter.next(), counter.count]
+        out[i] += 1000 * (both[0] + 2 * both[2]) + counter.count / 64 + pair.first.count / 256
+        out[i] += pair.doubled(raised_second(pair)) / 512
+
+
+def raised_second(pair):
+    pair.second += 1.0
+    return pair.second
+
+
 def three(out):
     out[3] += 3.0
 
@@ -149,6 +179,7 @@ def parameters_bound_to_others(out):
         loops_that_call,
         comprehensions,
         chains,
+        arguments_changed_by_later_ones,
         statements_that_are_conditions,
         functions_that_return_from_loops,
         parameters_bound_to_others,

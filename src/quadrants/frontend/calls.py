@@ -17,6 +17,7 @@ from quadrants.frontend import numbers, protocol
 from quadrants.frontend.assign import unpacked
 from quadrants.frontend.dispatch import evaluate
 from quadrants.frontend.externals import call_external
+from quadrants.frontend.lent import as_they_are
 from quadrants.frontend.local import inline_local
 from quadrants.frontend.scan import assigned_names, bound_names, element_names, member_names, subtree, touched_names
 from quadrants.frontend.values import (
@@ -91,6 +92,7 @@ class Arguments:
 
 def call(walker: Walker, node: ast.Call) -> Binding:
     function = evaluate(walker, node.func)
+    since = len(walker.changes)
     if type(function) is Static and protocol.intrinsic_name(function.value) in _STATIC_CONTEXT:
         walker.static_depth += 1
         try:
@@ -100,6 +102,8 @@ def call(walker: Walker, node: ast.Call) -> Binding:
     else:
         arguments = _arguments(walker, function, node)
     walker.at(node)
+    if type(function) is BoundMethod and isinstance(node.func, ast.Attribute):
+        function.owner = as_they_are(walker, [function.owner], [node.func.value], since)[0]
     return call_binding(walker, function, arguments, node)
 
 
@@ -129,6 +133,7 @@ def _arguments(walker: Walker, function: Binding, node: ast.Call) -> Arguments:
     positional: list[Binding] = []
     nodes: list[ast.expr | None] = []
     early = _may_write(node)
+    since = len(walker.changes)
     for part in node.args:
         if isinstance(part, ast.Starred):
             items = unpacked(walker, evaluate(walker, part.value), part)
@@ -149,7 +154,10 @@ def _arguments(walker: Walker, function: Binding, node: ast.Call) -> Arguments:
             keywords.update({name: Static(item) for name, item in value.value.items()})
         else:
             raise walker.error(node, "** takes a static dictionary in a kernel")
-    return Arguments(positional, keywords, nodes)
+    keywords = dict(
+        zip(keywords, as_they_are(walker, keywords.values(), [keyword.value for keyword in node.keywords], since))
+    )
+    return Arguments(as_they_are(walker, positional, nodes, since), keywords, nodes)
 
 
 def call_binding(walker: Walker, function: Binding, arguments: Arguments, node: ast.AST) -> Binding:

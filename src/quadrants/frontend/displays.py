@@ -11,6 +11,7 @@ from quadrants.frontend.calls import LocalFunction, call
 from quadrants.frontend.dispatch import evaluate, expression
 from quadrants.frontend.domains import static_items, static_product
 from quadrants.frontend.expressions import settled
+from quadrants.frontend.lent import as_they_are
 from quadrants.frontend.printing import formatted
 from quadrants.frontend.scan import names_in
 from quadrants.frontend.values import (
@@ -43,12 +44,13 @@ def _list(walker: Walker, node: ast.List) -> Binding:
 
 def _elements(walker: Walker, nodes: list[ast.expr]) -> list[Binding]:
     items: list[Binding] = []
+    since = len(walker.changes)
     for part in nodes:
         if isinstance(part, ast.Starred):
             items.extend(unpacked(walker, evaluate(walker, part.value), part))
         else:
             items.append(settled(walker, evaluate(walker, part), part))
-    return items
+    return as_they_are(walker, items, nodes if len(nodes) == len(items) else [], since)
 
 
 @expression(ast.ListComp, ast.GeneratorExp)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from quadrants.errors import QuadrantsTypeError
 from quadrants.frontend import numbers, operators, protocol
 from quadrants.frontend.dispatch import evaluate, expression
+from quadrants.frontend.identity import may_be
 from quadrants.frontend.lent import changed_names
 from quadrants.frontend.merge import NoUnion, Path, convert_to, have_one_form, meet, same_static, unify
 from quadrants.frontend.values import Array, Binding, Run, Sequence, Static, common_nature, is_number, static_range
@@ -259,7 +260,7 @@ def _lazy(walker: Walker, test: Run, yes: Side, no: Side, node: ast.expr) -> Bin
     if not changed and same_static(*bindings) and all(_is_harmless(walker, block) for block in blocks):
         for block in blocks:
             walker.splice(block)
-        return bindings[0]
+        return may_be(bindings[0], bindings[1:])
     if changed or same_static(*bindings) or have_one_form(bindings):
         return meet(walker, test, paths, bindings, node, walker.builder.location, changed)
     chosen = _choose(walker, test, blocks, bindings, node)

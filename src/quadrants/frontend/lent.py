@@ -4,16 +4,19 @@ nested one. A change is given back where that can be told; where it cannot, it i
 from __future__ import annotations
 
 import ast
+import itertools
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from quadrants.frontend.identity import current
 from quadrants.frontend.merge import same_static
 from quadrants.frontend.scan import bound_names
-from quadrants.frontend.values import Binding, Static, is_changeable
+from quadrants.frontend.values import Binding, Sequence, Static, is_changeable
 
 if TYPE_CHECKING:
     from quadrants.frontend.walker import Env, Walker
 
-__all__ = ["bound_anew", "changed_in_place", "changed_names", "lent_names"]
+__all__ = ["as_they_are", "bound_anew", "changed_in_place", "changed_names", "lent_names"]
 
 HINT = "define it at the top of the file: there, lists and objects of dataclasses are passed by reference"
 
@@ -65,6 +68,37 @@ def _mark(name: str) -> str:
 def changed_names(before: Env, after: Env) -> list[str]:
     """The names that are bound otherwise than before."""
     return [name for name, binding in after.items() if not _is_same(before.get(name), binding)]
+
+
+def as_they_are(
+    walker: Walker, bindings: Collection[Binding], nodes: list[ast.expr] | list[ast.expr | None], since: int
+) -> list[Binding]:
+    """Bindings that were evaluated one after the other, the objects among them as they are after the last: what was evaluated
+    later may have changed them. `nodes`: their syntax, where there is any; `since`: how many changes the walker had seen."""
+    if len(walker.changes) == since:
+        return [*bindings]
+    return [
+        _as_it_is(walker, binding, node) for binding, node in itertools.zip_longest(bindings, nodes[: len(bindings)])
+    ]
+
+
+def _as_it_is(walker: Walker, binding: Binding, node: ast.expr | None) -> Binding:
+    if type(binding) is not Sequence:
+        return binding
+    held = _held(walker, node)
+    return held if type(held) is Sequence and held.identity == binding.identity else current(walker, binding)
+
+
+def _held(walker: Walker, node: ast.expr | None) -> Binding | None:
+    """What a name, or a member of what one holds, is now; None for other expressions."""
+    if isinstance(node, ast.Name):
+        return walker.env.get(node.id)
+    if not isinstance(node, ast.Attribute):
+        return None
+    owner = _held(walker, node.value)
+    if type(owner) is Sequence and node.attr in owner.names:
+        return owner.items[owner.names.index(node.attr)]
+    return None
 
 
 def _is_same(before: Binding | None, after: Binding) -> bool:

@@ -119,8 +119,15 @@ def _changed(walker: Walker, owner: Sequence, items: list[Binding], node: ast.AS
         if changed is not binding:
             walker.env[name] = changed
             found = True
-    if not found:  # a list of the function around a nested one
-        owner.items = items
+    outer = walker.outer
+    while outer is not None and not found:
+        if any(_with(binding, owner, grown) is not binding for binding in outer.env.values()):
+            raise walker.error(
+                node,
+                "this list belongs to the function around this one, which cannot be changed here",
+                hint="return what is to be appended, or define the function at the top of the file",
+            )
+        outer = outer.outer
     return Static(None)
 
 
