@@ -17,9 +17,10 @@ import pytest
 
 import quadrants as qd
 from quadrants import compiler
-from quadrants.evidence.ptx.driver import played
+from quadrants.evidence.ptx.driver import PlayedDriver, played
 from quadrants.runtime import native
 from quadrants.runtime.manifest import cache_counters
+from quadrants.targets.llvm.cuda import drivers, probe
 
 pytestmark = [
     pytest.mark.slow,
@@ -117,6 +118,56 @@ def test_a_kept_kernel_is_not_compiled_again(folder: Path, monkeypatch: pytest.M
         start(folder)
         assert use(load(folder, PROGRAM.replace("STEP = 2", "STEP = 3"))) != wanted
         assert len(third.texts) == len(first.texts)
+
+
+PRODUCTS = """
+import quadrants as qd
+
+@qd.kernel
+def scale(x):
+    for i in range(x.shape[0]):
+        x[i] = x[i] * 2
+
+@qd.kernel
+def product(a, b, c):
+    for i, j in qd.ndrange(c.shape[0], c.shape[1]):
+        s = qd.f32(0)
+        for k in range(a.shape[1]):
+            s += qd.cast(a[i, k], qd.f32) * qd.cast(b[k, j], qd.f32)
+        c[i, j] = s
+"""
+
+
+def test_only_kept_products_of_warpgroups_ask_whether_they_are_right(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    objections = ["", "", "they are wrong"]
+    monkeypatch.setattr(probe, "objection", lambda _: (asked.append("asked"), objections[len(asked) - 1])[1])
+    a = np.random.default_rng(3).integers(-8, 9, (64, 64)).astype(np.float16)
+
+    def process(multiplies: bool) -> str:
+        """All that a new process loads."""
+        driver = PlayedDriver(90, asks=True)
+        with drivers.using(driver):
+            start(folder)
+            module, x, c = load(folder, PRODUCTS), np.ones(5, np.float32), np.zeros((64, 64), np.float32)
+            module.scale(x)
+            assert x.tolist() == [2.0] * 5
+            if multiplies:
+                module.product(a, a, c)
+                assert np.array_equal(c, a.astype(np.float32) @ a.astype(np.float32))
+        return "".join(driver.texts)
+
+    assert "wgmma" not in process(False) and not asked, "what does not multiply asks nothing"
+    assert "wgmma" in process(True) and len(asked) == 1
+    with monkeypatch.context() as patch:
+        forbid(patch)
+        assert "wgmma" not in process(False) and len(asked) == 1
+        assert "wgmma" in process(True) and len(asked) == 2
+    with pytest.warns(RuntimeWarning, match="they are wrong"):
+        assert "wgmma" not in process(True)
+    assert len(asked) == 3
 
 
 def test_another_gpu_has_code_of_its_own(folder: Path) -> None:

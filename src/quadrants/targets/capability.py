@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any
 
 from quadrants.ir.types import ScalarType
@@ -74,9 +75,10 @@ class CapabilityRecord(Record):
         frozenset(),
         "types of factors (f16, bf16, tf32: f32 that is rounded) of which 32 threads multiply small matrices in one instruction",
     )
-    shared_products: frozenset[str] = _field(
+    shared_products: Container[str] = _field(
         frozenset(),
-        "types of factors of which 128 threads multiply matrices where they lie in shared memory (ir/shared_fragments.py)",
+        "types of factors of which 128 threads multiply matrices where they lie in shared memory (ir/shared_fragments.py); a GPU may be "
+        "asked when one is looked for, so only where one would be used",
     )
     task_operations: int = _field(
         0, "how large a task may be before its compiler takes long (passes/split_tasks.py); 0 for any size"

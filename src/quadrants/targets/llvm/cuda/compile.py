@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Container, Sequence
 from functools import lru_cache
 
 from quadrants.ir.nodes import Module
@@ -13,7 +13,16 @@ from quadrants.targets.llvm.compiling import DTYPES
 from quadrants.targets.llvm.cuda.words import WORDS
 from quadrants.targets.llvm.emit_device import CompiledTasks, emit_tasks
 
-__all__ = ["SM", "WARPGROUPS", "compile_tasks", "generation", "machine_of", "record_of"]
+__all__ = [
+    "SM",
+    "WARPGROUPS",
+    "AskedProducts",
+    "compile_tasks",
+    "generation",
+    "machine_of",
+    "record_of",
+    "uses_warpgroups",
+]
 
 VERSION = "2"
 SM = (75, 80, 86, 87, 89, 90, 100, 120)
@@ -30,6 +39,24 @@ def generation(sm: int) -> int:
 
 WARPGROUPS = 90
 """The processor whose warpgroups multiply matrices in shared memory. Code that does runs on no other, not on newer ones either."""
+
+
+_SHARED = frozenset(["f16", "bf16", "tf32"])
+
+
+class AskedProducts(Container[str]):
+    """`shared_products` of a GPU that is asked when a kernel would use one, and not before: the probe may cost the process its GPU."""
+
+    def __init__(self, ask: Callable[[], bool]) -> None:
+        self._ask = ask
+
+    def __contains__(self, kind: object) -> bool:
+        return kind in _SHARED and self._ask()
+
+
+def uses_warpgroups(ptx: str) -> bool:
+    """Whether compiled tasks have warpgroups multiply."""
+    return "wgmma." in ptx
 
 
 @lru_cache(maxsize=16)
@@ -65,7 +92,7 @@ def record_of(sm: int, warpgroups: bool = False) -> CapabilityRecord:
         shared_memory_bytes=48 * 1024,
         tensor_products=frozenset(["f16", "bf16", "tf32"] if sm >= 80 else []),
         asynchronous_copies=sm >= 80,
-        shared_products=frozenset(["f16", "bf16", "tf32"] if warpgroups else []),
+        shared_products=_SHARED if warpgroups else frozenset[str](),
         exact_remainder=False,
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Protocol
 
 from quadrants import knobs
@@ -22,6 +22,17 @@ class Driver(LaunchDriver, Protocol):
 
     sm: int
     device: LaunchDevice
+    shared_products: Container[str]
+
+    @property
+    def may_warpgroups(self) -> bool:
+        """Whether `warpgroups` may be true, without asking the GPU."""
+        ...
+
+    @property
+    def knows_warpgroups(self) -> bool:
+        """Whether `warpgroups` is known to be true: code that has them multiply was compiled behind that."""
+        ...
 
     @property
     def warpgroups(self) -> bool:
@@ -34,7 +45,7 @@ def device_of(driver: Driver, sm: int) -> LaunchDevice:
 
     def compiled(module: Module, tasks: Sequence[Task], options: knobs.Options) -> CompiledTasks:
         level = 2 if options.opt_level else 0
-        return compile_tasks(module, tasks, generation(sm), level, options.verify, driver.warpgroups)
+        return compile_tasks(module, tasks, generation(sm), level, options.verify, driver.knows_warpgroups)
 
     device = LaunchDevice(driver, compiled)
     device.dlpack_device = (CUDA, 0)

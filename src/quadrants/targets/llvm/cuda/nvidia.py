@@ -11,6 +11,7 @@ import ctypes
 import importlib.util
 import os
 import warnings
+from collections.abc import Container
 from functools import lru_cache
 from typing import Any
 
@@ -18,7 +19,7 @@ from quadrants import knobs
 from quadrants.errors import QuadrantsRuntimeError
 from quadrants.targets.llvm.cuda import probe
 from quadrants.targets.llvm.cuda.assembling import assemble, refused
-from quadrants.targets.llvm.cuda.compile import SM, WARPGROUPS
+from quadrants.targets.llvm.cuda.compile import SM, WARPGROUPS, AskedProducts
 from quadrants.targets.llvm.cuda.device import Driver, device_of
 from quadrants.targets.llvm.cuda.graphs import GraphCalls
 from quadrants.targets.llvm.cuda.loops import Loops
@@ -184,6 +185,7 @@ class NvidiaDriver(StreamCalls, GraphCalls):
         self._loops = Loops(self)
         self._order: StreamOrder | None = None
         self._warpgroups: bool | None = None
+        self.shared_products: Container[str] = AskedProducts(lambda: self.warpgroups)
         self.is_lost = False
         self.device = device_of(self, self.sm)
 
@@ -192,9 +194,20 @@ class NvidiaDriver(StreamCalls, GraphCalls):
         return int(self._call(self._cuda.cuDeviceGetAttribute, key, self._device))
 
     @property
+    def may_warpgroups(self) -> bool:
+        """Whether `warpgroups` may be true; nothing is asked."""
+        return self.sm == WARPGROUPS and knobs.current.warpgroups
+
+    @property
+    def knows_warpgroups(self) -> bool:
+        """Whether `warpgroups` is known to be true; nothing is asked."""
+        return self.may_warpgroups and self._warpgroups is True
+
+    @property
     def warpgroups(self) -> bool:
-        """Whether the GPU's warpgroups multiply what lies in shared memory; it is asked when that is first of interest."""
-        if self.sm != WARPGROUPS or not knobs.current.warpgroups:
+        """Whether the GPU's warpgroups multiply what lies in shared memory. The GPU is asked for the first kernel of a process that would
+        have them do so."""
+        if not self.may_warpgroups:
             return False
         if self._warpgroups is None:
             reason = probe.objection(self)

@@ -1,5 +1,5 @@
-"""Whether a GPU's warpgroups multiply matrices in shared memory as the contract in `shared_products.py` says: asked of it when
-it is first used.
+"""Whether a GPU's warpgroups multiply matrices in shared memory as the contract in `shared_products.py` says: asked of it before
+a process compiles or restores the first kernel that has them do so (`NvidiaDriver.warpgroups`).
 
 One small product for each form that kernels take, of whole numbers, so that nothing is rounded: `wgmma`, `mma.sync` and NumPy give the
 same. The text is PTX as it is: a start from the cache loads no LLVM for it.

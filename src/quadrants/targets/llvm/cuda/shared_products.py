@@ -16,7 +16,7 @@ of canonical layouts ("make_gmma_desc"):
   that LLVM sees a plain function of the sums.
 - What threads wrote to shared memory is seen by products behind `fence.proxy.async` of the thread that wrote it, and a barrier.
 
-What only hardware tells is asked of it when it is opened (probe.py): that the offsets are meant so, and that products and sums are what
+What only hardware tells is asked of it (probe.py): that the offsets are meant so, and that products and sums are what
 `mma.sync` gives.
 """
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from quadrants import knobs
 from quadrants.ir.nodes import Module
+from quadrants.records import replace
 from quadrants.targets.capability import CapabilityRecord, Facts
 from quadrants.targets.device.host import HostProgram
 from quadrants.targets.device.interface import HostCode, HostText
@@ -16,9 +17,10 @@ __all__ = ["build", "facts", "record", "restored", "shared_device", "surrounding
 
 
 def record() -> CapabilityRecord:
-    """The capability record of the process's GPU."""
+    """The capability record of the process's GPU, which is asked about its warpgroups when a kernel would use them."""
     driver = drivers.current()
-    return compile.record_of(compile.generation(driver.sm), driver.warpgroups)
+    found = compile.record_of(compile.generation(driver.sm), driver.may_warpgroups)
+    return replace(found, shared_products=driver.shared_products) if driver.may_warpgroups else found
 
 
 def facts() -> Facts:
@@ -32,14 +34,17 @@ def shared_device() -> LaunchDevice:
 
 
 def surroundings() -> str:
-    """What code that was kept depends on: the GPU's kind, and how many multiprocessors launches are for."""
-    driver = drivers.current()
-    return f"{record().version}/{driver.multiprocessors}"
+    """What code that was kept depends on: the GPU's kind, and how many multiprocessors launches are for. Whether its warpgroups
+    multiply is asked of it when code is restored that says so: the probe may cost the process its GPU."""
+    return f"{record().version}/{drivers.current().multiprocessors}"
 
 
 def restored(text: HostText, code: TaskCode) -> HostCode | None:
-    """A kernel as it was kept, for the process's GPU."""
-    return drivers.current().device.restored(text, code)
+    """A kernel as it was kept, for the process's GPU; None where that does not run it."""
+    driver = drivers.current()
+    if compile.uses_warpgroups(code.code) and not driver.warpgroups:
+        return None
+    return driver.device.restored(text, code)
 
 
 def build(module: Module, options: knobs.Options) -> HostProgram:
