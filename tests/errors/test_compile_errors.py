@@ -532,6 +532,21 @@ def list_of_the_function_around(x):
     return len(values)
 
 
+@dataclass
+class Movable:
+    x: float
+
+    def move(self):
+        self.x += 1.0
+        return self.x
+
+
+@refused(2.0, says=("with a name of its own changes its object", "x.move(…)"))
+def method_with_a_name(x):
+    move = Movable(x).move
+    return move() + move()  # <--
+
+
 def raised_and_replaced(p):
     p.x += 1.0  # <--
     p = Point(3.0)

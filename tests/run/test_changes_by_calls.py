@@ -191,3 +191,30 @@ def test_changes(executor: TargetExecutor, function: Callable[..., Any]) -> None
     executor.initialise(qd, ("i64", "f32" if executor.arch == "metal" else "f64"))
     qd.kernel(function)(found)
     np.testing.assert_allclose(found, expected, 1e-6)
+
+
+def test_atomics_of_local_names(executor: TargetExecutor) -> None:
+    executor.initialise(qd)
+
+    @qd.kernel
+    def counted(out):
+        for i in range(len(out)):
+            count = 2
+            if i > 0 and qd.atomic_add(count, 3) == 2:
+                out[i] = qd.atomic_add(count, 1) if i > 1 else 7
+            out[i] = out[i] * 10 + count
+
+    found = np.zeros(3, np.int32)
+    counted(found)
+    assert found.tolist() == [2, 75, 56]
+
+
+@pytest.mark.parametrize(
+    "function", [operands, loops_that_call, comprehensions, chains, arguments_changed_by_later_ones]
+)
+def test_changes_in_debug_mode(function: Callable[..., Any]) -> None:
+    expected, found = np.zeros(4), np.zeros(4)
+    function(expected)
+    qd.init(arch=qd.cpu, debug=True)
+    qd.kernel(function)(found)
+    np.testing.assert_allclose(found, expected, 1e-6)

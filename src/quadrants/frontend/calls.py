@@ -17,6 +17,7 @@ from quadrants.frontend import numbers, protocol
 from quadrants.frontend.assign import unpacked
 from quadrants.frontend.dispatch import evaluate
 from quadrants.frontend.externals import call_external
+from quadrants.frontend.identity import identities
 from quadrants.frontend.lent import as_they_are
 from quadrants.frontend.local import inline_local
 from quadrants.frontend.scan import assigned_names, bound_names, element_names, member_names, subtree, touched_names
@@ -102,9 +103,17 @@ def call(walker: Walker, node: ast.Call) -> Binding:
     else:
         arguments = _arguments(walker, function, node)
     walker.at(node)
-    if type(function) is BoundMethod and isinstance(node.func, ast.Attribute):
+    if type(function) is not BoundMethod:
+        return call_binding(walker, function, arguments, node)
+    if isinstance(node.func, ast.Attribute):
         function.owner = as_they_are(walker, [function.owner], [node.func.value], since)[0]
-    return call_binding(walker, function, arguments, node)
+        return call_binding(walker, function, arguments, node)
+    since = len(walker.changes)
+    result = call_binding(walker, function, arguments, node)
+    if identities([function.owner]).intersection(frozenset().union(*walker.changes[since:])):
+        text = f"a method with a name of its own changes its object: .{function.name}"
+        raise walker.error(node, text, hint=f"call it on the object: `x.{function.name}(…)`")
+    return result
 
 
 _STATIC_CONTEXT = frozenset({"static", "static_assert", "static_print"})
