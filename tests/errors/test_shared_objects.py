@@ -233,3 +233,49 @@ def test_given_twice_to_a_function_that_was_compiled_before() -> None:
 
     with pytest.raises(QuadrantsCompilationError, match='"p" is changed by the function'):
         twice(1.0)
+
+
+def pair_of_one():
+    p = Point(1.0)
+    return Pair(p, p)
+
+
+def store(b, p):
+    b.p = p
+
+
+def lengthened(numbers):
+    numbers += [3.0]
+
+
+def result_that_holds_one_object_twice(c):
+    b = pair_of_one()
+    b.p.x = c
+    return b.q.x
+
+
+def argument_that_another_one_keeps(c):
+    p = Point(c)
+    b = Pair(Point(2.0), Point(3.0))
+    store(b, p)
+    p.x = 7.0
+    return b.p.x
+
+
+def list_that_a_function_adds_to(c):
+    numbers = [c, 2.0]
+    lengthened(numbers)
+    return len(numbers)
+
+
+@pytest.mark.parametrize(
+    "function, says",
+    [
+        (result_that_holds_one_object_twice, "one name in a kernel"),
+        (argument_that_another_one_keeps, "one name in a kernel"),
+        (list_that_a_function_adds_to, "the list of the caller"),
+    ],
+)
+def test_refused_across_calls(function: Callable[..., Any], says: str) -> None:
+    with pytest.raises(QuadrantsCompilationError, match=says):
+        qd.kernel(function)(1.0)

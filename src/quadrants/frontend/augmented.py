@@ -94,6 +94,8 @@ def _in_place(walker: Walker, owner: Binding, value: Binding, node: ast.AugAssig
     if type(owner) is not Sequence:
         return False
     check_only_name(walker, owner if owner.is_list else Sequence([]), node.target, node)
+    if owner.is_list and isinstance(node.target, ast.Name) and node.target.id in walker.entry:
+        raise walker.error(node, "this changes the list of the caller", hint="use append or extend, or return the list")
     name = METHODS[BINARY[type(node.op)]]
     method = method_for(walker, owner, f"__i{name}__", node.target)
     if method is None:

@@ -12,7 +12,7 @@ from quadrants.frontend.annotations import resolve_annotation
 from quadrants.frontend.assign import assign
 from quadrants.frontend.calls import Arguments, bind_arguments, flatten, rebuild, written_templates
 from quadrants.frontend.dispatch import evaluate
-from quadrants.frontend.identity import check_only_name, given_back, identities
+from quadrants.frontend.identity import check_only_name, given_back, identities, is_tangled
 from quadrants.frontend.lent import changed_in_place, lent_names
 from quadrants.frontend.returns import Result, drop_unchanged, settle_returns
 from quadrants.frontend.source import FunctionSource, function_source, place, source_location
@@ -52,6 +52,8 @@ class Specialisation:
         "given_back",
         "guess",
         "incomplete",
+        "is_tangled",
+        "kept",
         "name",
         "pending",
         "result",
@@ -69,6 +71,9 @@ class Specialisation:
         self.templates: tuple[str, ...] = ()
         # The parameters that the result may be, or may hold parts of.
         self.given_back: tuple[str, ...] = ()
+        # Whether two objects in the result may be one; the parameters that each changed one may hold parts of.
+        self.is_tangled = False
+        self.kept: dict[str, list[str]] = {}
         # Whether the last attempt left out paths whose types hang on results that are not known yet.
         self.incomplete = False
         self.pending: list[Op] = []
@@ -260,6 +265,8 @@ def _walk_function(
             specialisation.templates = walker.template_names
         wish = callee.annotations.get("return")
         specialisation.given_back = _given_back(walker)
+        specialisation.is_tangled = any(is_tangled(found) for _, found, _, _ in walker.returns)
+        specialisation.kept = _kept(walker)
         result = settle_returns(walker, wish)
     finally:
         specialisation.incomplete, compilation.incomplete = compilation.incomplete, outer_incomplete
@@ -287,6 +294,15 @@ def _given_back(walker: Walker) -> tuple[str, ...]:
     """The parameters that the result may be, or may hold parts of."""
     results = identities([found for _, found, _, _ in walker.returns])
     return tuple([name for name, given in walker.entry.items() if results & identities([given])])
+
+
+def _kept(walker: Walker) -> dict[str, list[str]]:
+    """For each parameter that is changed, those others that it may hold parts of from then on."""
+    kept: dict[str, list[str]] = {}
+    for position, name in enumerate(walker.template_names):
+        now = identities([templates[position] for _, _, templates, _ in walker.returns if templates])
+        kept[name] = [other for other, given in walker.entry.items() if other != name and now & identities([given])]
+    return kept
 
 
 def _lambda_body(walker: Walker, node: ast.Lambda) -> None:
@@ -339,7 +355,10 @@ def _emit_call(
             value.nature = nature_of(given)
         _check_changed(walker, name, bound, node)
         if syntax is not None and isinstance(syntax, (ast.Name, ast.Subscript, ast.Attribute)):
-            _give_back(walker, syntax, _with_arrays(given, value), node)
+            kept = [bound[other][0] for other in specialisation.kept.get(name, ())]
+            _give_back(walker, syntax, given_back(_with_arrays(given, value), kept), node)
+    if specialisation.is_tangled:
+        outcome = given_back(outcome, [outcome])
     return given_back(outcome, [bound[name][0] for name in specialisation.given_back])
 
 

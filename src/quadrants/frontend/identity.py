@@ -13,7 +13,16 @@ from quadrants.frontend.values import Binding, Identity, Sequence, is_changeable
 if TYPE_CHECKING:
     from quadrants.frontend.walker import Env, Walker
 
-__all__ = ["check_next_iteration", "check_only_name", "current", "given_back", "identities", "may_be", "objects_in"]
+__all__ = [
+    "check_next_iteration",
+    "check_only_name",
+    "current",
+    "given_back",
+    "identities",
+    "is_tangled",
+    "may_be",
+    "objects_in",
+]
 
 
 def objects_in(binding: Binding | None) -> Iterator[Sequence]:
@@ -61,6 +70,12 @@ def given_back(result: Binding, arguments: list[Binding]) -> Binding:
     alike = [other.identity for other in (o for a in arguments for o in objects_in(a)) if other.record is result.record]
     found.identity = result.identity.union(*alike)
     return found
+
+
+def is_tangled(binding: Binding) -> bool:
+    """Whether two of the objects that a binding consists of may be one."""
+    found = list(objects_in(binding))
+    return any(one.identity & other.identity for k, one in enumerate(found) for other in found[:k])
 
 
 def check_only_name(walker: Walker, changed: Binding, place: ast.expr | None, node: ast.AST) -> None:
