@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from quadrants.blocks import busy
 from quadrants.errors import QuadrantsAssertionError, QuadrantsBoundsError, QuadrantsRuntimeTypeError
 from quadrants.frontend import protocol
 from quadrants.frontend.arguments import Argument, as_numpy, checked_number, numpy_array_type, protocol_elements
@@ -213,7 +214,8 @@ class Program:
     def run(self, values: list[tuple[Argument, Any]]) -> Any:
         """Runs the program on (leaf, Python object) pairs; gives the kernel's result."""
         if self._host_code is not None and self._patience <= 0:
-            self._grow_native()
+            with busy():  # one thread makes it, while none of the others runs it
+                self._grow_native()
         interpreter = self.interpreter  # once: another thread may put machine code in its place
         if interpreter is not None:
             return self._interpret(interpreter, values)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import struct
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable
 from types import FrameType
@@ -19,6 +21,7 @@ from quadrants import knobs
 from quadrants.evidence.programs import Program, TargetExecutor, disagreement
 from quadrants.runtime import launch
 from quadrants.targets import table
+from quadrants.targets.webgpu import native as native_module
 from quadrants.targets.webgpu.device import WebDevice
 
 from .conftest import SMALL, Opened
@@ -351,6 +354,72 @@ def test_who_looks_before_python_is_called_sees_what_was_launched(
     assert (x.to_numpy() == 4).all()
     _one(x, 1)
     assert (x.to_numpy() == 5).all()
+
+
+def test_what_is_noted_while_others_take_what_was_noted_is_launched(
+    device: WebDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, y = (_on_device(np.zeros(8, np.int32), qd.i32) for _ in range(2))
+    for _ in range(3):
+        _one(x, 1)
+        _one(y, 1)
+    native = device._native
+    assert native is not None
+    others = [threading.Thread(target=_one, args=(y, 1))]
+
+    class Meanwhile:
+        """Reads the words, and lets another thread note a launch before what they say is looked at."""
+
+        size = native_module._WORDS.size
+
+        def unpack_from(self, data: memoryview) -> tuple[int, ...]:
+            found = struct.unpack_from("<2q", data)
+            if others[0].ident is None:
+                others[0].start()
+                while struct.unpack_from("<2q", data) == found and others[0].is_alive():
+                    time.sleep(0.001)
+            return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(native_module, "_WORDS", Meanwhile())
+        _one(x, 1)
+    others[0].join()
+    assert (x.to_numpy() == 4).all() and (y.to_numpy() == 4).all()
+
+
+def test_threads_share_what_machine_code_notes(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two that made their first machine code at once noted in two places, of which whoever looked asked one."""
+    made: list[Any] = []
+    both = threading.Barrier(2)
+
+    class Slow(native_module.NativeHost):
+        def __init__(self, owner: WebDevice) -> None:
+            time.sleep(0.05)
+            super().__init__(owner)
+            made.append(self)
+
+    monkeypatch.setattr(native_module, "NativeHost", Slow)
+    monkeypatch.setattr(WebDevice, "patience", 1)
+    opened({})
+    x, y = (_on_device(np.zeros(8, np.int32), qd.i32) for _ in range(2))
+
+    @qd.kernel
+    def two(y):
+        for i in range(y.shape[0]):
+            y[i] += 2
+
+    def run(kernel: Any, *arguments: Any) -> None:
+        both.wait()
+        kernel(*arguments)
+
+    _one(x, 1)
+    two(y)
+    others = [threading.Thread(target=run, args=(_one, x, 1)), threading.Thread(target=run, args=(two, y))]
+    for other in others:
+        other.start()
+    for other in others:
+        other.join()
+    assert len(made) == 1 and (x.to_numpy() == 2).all() and (y.to_numpy() == 4).all()
 
 
 def test_threads_look_at_what_others_launch(device: WebDevice) -> None:

@@ -126,9 +126,10 @@ class WebDevice:
 
         if not can_be_native(module, prepared):
             return None
-        if self._native is None:
-            self._native = NativeHost(self)
-            self.launches.take_noted = self._native.flush
+        with busy():  # one for all threads: whoever looks at the device asks one for what was noted
+            if self._native is None:
+                self._native = NativeHost(self)
+                self.launches.take_noted = self._native.flush
         return self._native.host_code(module, tasks, prepared, options)
 
     def measure(self) -> Span:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["NativeHost"]
 
 _ROOM = 1 << 16
+_WORDS = struct.Struct("<2q")
 _HEAD = struct.Struct("<3q")
 _TEXT = f"""
 @qd_launches = external global i8, align 8
@@ -53,21 +54,27 @@ define internal i32 @qd_graph_end() nounwind {{
 define internal i32 @qd_launch(ptr %kernel, i32 %blocks, i32 %threads, ptr %frame, i64 %bytes) nounwind {{
 entry:
   %size = add i64 %bytes, {_HEAD.size}
+  %at.taken = getelementptr i8, ptr @qd_launches, i64 8
+  br label %again
+again:
   %used = load i64, ptr @qd_launches, align 8
-  %end = add i64 %used, %size
+  %taken = load i64, ptr %at.taken, align 8
+  %empty = icmp eq i64 %used, %taken
+  %start = select i1 %empty, i64 0, i64 %used
+  %end = add i64 %start, %size
   %fits = icmp ule i64 %end, {_ROOM}
   br i1 %fits, label %put, label %full
 full:
   %code = call i32 @qd_launches_end_code()
   %good = icmp eq i32 %code, 0
-  br i1 %good, label %put, label %bad
+  br i1 %good, label %again, label %bad
 bad:
   ret i32 %code
 put:
-  %start = phi i64 [ %used, %entry ], [ 0, %full ]
-  %behind = add i64 %start, %size
-  store i64 %behind, ptr @qd_launches, align 8
-  %records = getelementptr i8, ptr @qd_launches, i64 8
+  %before = select i1 %empty, i64 0, i64 %taken
+  store i64 %before, ptr %at.taken, align 8
+  store i64 %end, ptr @qd_launches, align 8
+  %records = getelementptr i8, ptr @qd_launches, i64 {_WORDS.size}
   %record = getelementptr i8, ptr %records, i64 %start
   store ptr %kernel, ptr %record, align 8
   %at.blocks = getelementptr i8, ptr %record, i64 8
@@ -92,8 +99,8 @@ done:
   ret i32 0
 }}
 """
-"""Notes a launch: { i64 task; i64 groups; i64 bytes; frame }, behind the word that says how many bytes there are. Law: each frame fits
-into the room."""
+"""Notes a launch: { i64 task; i64 groups; i64 bytes; frame }, behind the words that say how many bytes are noted, and how many of them
+were taken. Law: each frame fits into the room; the first word is machine code's alone, and so is the second where the two are equal."""
 
 
 def _shape(task: Task) -> LaunchShape:
@@ -159,7 +166,9 @@ class NativeHost:
         self._services = Services(self)
         self._tasks: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         self._numbers = count(1)
-        self._noted = (ctypes.c_uint64 * (1 + _ROOM // 8))()
+        self._noted = (ctypes.c_uint64 * (2 + _ROOM // 8))()
+        self._bytes = memoryview(self._noted).cast("B")
+        self._is_taking = False
         self._stream = ctypes.c_uint64(0)
         self._symbols = {
             **self._services.symbols,
@@ -189,15 +198,24 @@ class NativeHost:
         """Launches what was noted. Another thread may do it for the one that noted it, and is about to say so: the host's state of
         a run's arrays is that of a run that was launched, from when machine code begins on."""
         with busy():
-            used, at = self._noted[0], 0
-            if not used:
-                return
-            data = ctypes.string_at(ctypes.addressof(self._noted) + 8, used)
-            self._noted[0] = 0
-            while at < used:
-                number, groups, size = _HEAD.unpack_from(data, at)
-                at += _HEAD.size + size
-                self._tasks[number].launch_frame(data[at - size : at], groups)
+            if self._is_taking:
+                return  # what others note while a run's launches are made comes behind them
+            self._is_taking = True
+            try:
+                while True:
+                    # Other threads may note more between any two lines: both words are read at once, and what lies between
+                    # them stays where it is until the second one is written.
+                    used, taken = _WORDS.unpack_from(self._bytes)
+                    if used == taken:
+                        return
+                    data, at = self._bytes[_WORDS.size + taken : _WORDS.size + used].tobytes(), 0
+                    self._noted[1] = used
+                    while at < len(data):
+                        number, groups, size = _HEAD.unpack_from(data, at)
+                        at += _HEAD.size + size
+                        self._tasks[number].launch_frame(data[at - size : at], groups)
+            finally:
+                self._is_taking = False
 
     # What the services ask for.
 
