@@ -21,7 +21,8 @@ def frame_of(array: np.ndarray) -> ctypes.Array[ctypes.c_char]:
 
 
 def run(parallel_for, task: int, array: np.ndarray, count: int, chunk: int, cost: int, captures: int = 0) -> None:
-    parallel_for(task, ctypes.addressof(frame_of(array)), captures, count, chunk, cost)
+    frame = frame_of(array)  # a name of its own: without one it would be gone before the call
+    parallel_for(task, ctypes.addressof(frame), captures, count, chunk, cost)
 
 
 COUNTS = (0, 1, 2, 63, 64, 65, 1000, 100_003)

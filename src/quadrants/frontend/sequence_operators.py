@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import dataclasses
 from typing import TYPE_CHECKING
 
 from quadrants.errors import QuadrantsTypeError
@@ -124,6 +123,8 @@ def _compare_objects(walker: Walker, kind: str, left: Binding, right: Binding, n
     parameters = getattr(one, "__dataclass_params__", None)
     if one is other and parameters is not None and (parameters.eq if kind in ("eq", "ne") else parameters.order):
         assert type(left) is Sequence and type(right) is Sequence and one is not None
+        import dataclasses  # which is there: it has made the class
+
         counted = {field.name for field in dataclasses.fields(one) if field.compare}
         a, b = ([item for name, item in zip(side.names, side.items) if name in counted] for side in (left, right))
         return _lexicographic(walker, kind, a, b, node)
