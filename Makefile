@@ -5,6 +5,9 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/ready
 JOBS   ?= 2
 
+# What Python compiles is kept, whatever the environment says: else each process of the tests compiles all of it anew.
+export PYTHONDONTWRITEBYTECODE :=
+
 N       ?= 500
 SEED    ?= 0
 

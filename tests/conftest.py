@@ -7,13 +7,6 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
-
-# The same examples in every run, however slow or busy the machine.
-settings.register_profile(
-    "tests", derandomize=True, database=None, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
-settings.load_profile("tests")
 
 # Every test compiles: what an earlier run kept on disk does not stand in for the compiler.
 os.environ.setdefault("QD_OFFLINE_CACHE", "0")

@@ -50,6 +50,7 @@ def test_the_form_of_reports_has_a_version() -> None:
         assert len(field.doc) > 20, name
 
 
+@pytest.mark.slow
 def test_the_table_has_a_line_a_target(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["targets"]) == 0
     lines = capsys.readouterr().out.splitlines()

@@ -6,14 +6,12 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Block, Function, Location, Module, Op
 from quadrants.ir.ops import OPS
 from quadrants.ir.text import IRSyntaxError, parse_module, print_function, print_module, print_op
-from quadrants.ir.text.literals import TOKEN, TokenStream, format_literal
+from quadrants.ir.text.literals import format_literal
 from quadrants.ir.types import (
     ScalarType,
     Type,
@@ -230,33 +228,6 @@ def test_constants_of_every_type(scalar: ScalarType) -> None:
         assert type(found) is type(value)
         assert repr(found) == repr(value)
         assert math.copysign(1, found) == math.copysign(1, value)
-
-
-literals = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats()
-    | st.text()
-    | st.sampled_from([f16, matrix_type(f32, (3, 3)), array_type(f32, 2, (3,), "L"), Location("a b.py", 1, 2)]),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.lists(inner, max_size=3).map(tuple)
-        | st.dictionaries(st.text(max_size=3) | st.integers(), inner, max_size=3)
-    ),
-    max_leaves=6,
-)
-
-
-@pytest.mark.slow
-@given(literals)
-def test_every_literal_makes_the_round_trip(value: object) -> None:
-    text = format_literal(value)
-    assert "\n" not in text
-    stream = TokenStream(TOKEN.findall(text))
-    found = stream.literal()
-    assert stream.next == ""
-    assert repr(found) == repr(value)
 
 
 def test_numpy_numbers_print_as_numbers() -> None:

@@ -350,6 +350,7 @@ def add_to(y, x):
         y[i] += x[i]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_table", [True, False])
 def test_torch_tensors(monkeypatch: pytest.MonkeyPatch, has_table: bool) -> None:
     """Older torches have no table of DLPack's functions."""
@@ -378,6 +379,7 @@ def test_torch_tensors(monkeypatch: pytest.MonkeyPatch, has_table: bool) -> None
     assert add_to._last.may_alias and y.tolist() == [60.0] * 3 + [52.0] * 3
 
 
+@pytest.mark.slow
 def test_torch_tensors_that_are_not_what_they_show(monkeypatch: pytest.MonkeyPatch) -> None:
     torch = pytest.importorskip("torch")
     x, y = torch.ones(4), torch.zeros(4)
@@ -407,6 +409,7 @@ def test_torch_tensors_that_are_not_what_they_show(monkeypatch: pytest.MonkeyPat
     assert len(found) == 6, "a class of somebody's own is Python's"
 
 
+@pytest.mark.slow
 def test_torch_tensors_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
     torch = pytest.importorskip("torch")
     x, y = torch.ones(4), torch.zeros(4)
@@ -418,6 +421,7 @@ def test_torch_tensors_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (sys.getrefcount(x), sys.getrefcount(y), sys.getrefcount(torch.Tensor)) == before
 
 
+@pytest.mark.slow
 def test_captured_torch_tensors_may_get_other_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Their memory is looked up at each launch: what they had may be gone."""
     torch = pytest.importorskip("torch")
@@ -554,6 +558,7 @@ def test_no_other_thread_may_free_memory_meanwhile(monkeypatch: pytest.MonkeyPat
     assert not releases(count, Loose(ours, 1.5, empty))
 
 
+@pytest.mark.slow
 def test_no_other_thread_may_give_tensors_other_memory_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     torch = pytest.importorskip("torch")
     monkeypatch.setattr(bindings, "LONG_RUN", 0.0)

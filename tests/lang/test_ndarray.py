@@ -117,6 +117,7 @@ def test_storage_has_one_layout_of_slots():
         storage.note = 1
 
 
+@pytest.mark.slow
 def test_torch_roundtrip():
     torch = pytest.importorskip("torch")
     a = qd.ndarray(qd.f32, (2, 3))
@@ -127,6 +128,7 @@ def test_torch_roundtrip():
     assert t.sum() == 6 and a.to_torch().data_ptr() != t.data_ptr()
 
 
+@pytest.mark.slow
 def test_torch_shares_every_layout_and_type():
     torch = pytest.importorskip("torch")
     for dtype in (qd.i32, qd.i64, qd.f32, qd.f64, qd.u1, qd.f16, qd.u8, qd.bf16):

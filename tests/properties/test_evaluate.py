@@ -12,6 +12,8 @@ from quadrants.ir import evaluate
 from quadrants.ir.ops import OPS
 from quadrants.ir.types import ScalarType, bf16, f32, f64, i32, scalar_types
 
+from .examples import EXAMPLES
+
 pytestmark = pytest.mark.slow
 
 COUNT = 256
@@ -64,7 +66,7 @@ def test_every_elementwise_row_is_covered() -> None:
 
 
 @pytest.mark.parametrize(("name", "scalar"), CASES, ids=str)
-@settings(max_examples=4, deadline=None)
+@settings(EXAMPLES, max_examples=4)
 @given(seed=SEEDS)
 def test_row(name: str, scalar: ScalarType, seed: int) -> None:
     values = operands(name, scalar, seed)
@@ -84,7 +86,7 @@ def test_row(name: str, scalar: ScalarType, seed: int) -> None:
 
 @pytest.mark.parametrize("target", scalar_types, ids=str)
 @pytest.mark.parametrize("source", scalar_types, ids=str)
-@settings(max_examples=4, deadline=None)
+@settings(EXAMPLES, max_examples=4)
 @given(seed=SEEDS)
 def test_cast(source: ScalarType, target: ScalarType, seed: int) -> None:
     values = samples.numbers(source, np.random.default_rng(seed), COUNT)
@@ -98,7 +100,7 @@ def test_cast(source: ScalarType, target: ScalarType, seed: int) -> None:
     assert not wrong.any(), (values[wrong][0], np.asarray(found)[wrong][0], np.asarray(expected)[wrong][0])
 
 
-@settings(max_examples=20, deadline=None)
+@settings(EXAMPLES, max_examples=20)
 @given(seed=SEEDS)
 def test_bitcast_there_and_back(seed: int) -> None:
     values = samples.numbers(f32, np.random.default_rng(seed), COUNT)

@@ -70,7 +70,17 @@ ON_DEVICES = [pytest.param(executor, id=executor.name) for executor in EXECUTORS
 """For files of tests that ask for memory of a device's own: `pytest.mark.parametrize("executor", ON_DEVICES, indirect=True)`."""
 
 
-@pytest.fixture(params=PARAMETERS)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Every executor, where a file does not choose some itself; where slow tests are left out, theirs are not even made: they are four
+    of five tests, and each worker would throw them away."""
+    chosen = [mark.args[0] for mark in metafunc.definition.iter_markers("parametrize")]
+    if "executor" in metafunc.fixturenames and "executor" not in chosen:
+        fast_only = metafunc.config.option.markexpr == "not slow"
+        wanted = [parameter for parameter in PARAMETERS if not (fast_only and parameter.marks)]
+        metafunc.parametrize("executor", wanted, indirect=True)
+
+
+@pytest.fixture
 def executor(request: pytest.FixtureRequest) -> Iterator[TargetExecutor]:
     """One target at one level; CUDA's optimised code goes through NVIDIA's assembler, where that is at hand."""
     arch = knobs.arch_by_name(request.param.arch)

@@ -161,6 +161,7 @@ def test_parked_workers_come_when_they_are_called(pool: Pool, tasks: dict[str, i
     assert pool.state.sleepers == 3
 
 
+@pytest.mark.slow
 def test_who_waits_for_a_long_task_is_woken(pool: Pool, tasks: dict[str, int]) -> None:
     """The caller's own share is done long before a worker's."""
     pool.state.thread_count = 2
