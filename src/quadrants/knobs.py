@@ -241,9 +241,9 @@ def host_arch() -> Arch:
 def read_environment() -> dict[str, Any]:
     """The options that the environment sets, converted; ValueError names a variable that does not convert."""
     found: dict[str, Any] = {}
-    names = [*Options.fields(), *INERT]
-    for name in names:
-        text = os.environ.get(f"QD_{name.upper()}", "")
+    given = {name: text for name, text in os.environ.items() if name.startswith("QD_")}
+    for name in [*Options.fields(), *INERT]:
+        text = given.get(f"QD_{name.upper()}", "")
         if text:
             try:
                 found[name] = _parse_text(name, text)

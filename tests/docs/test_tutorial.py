@@ -66,6 +66,7 @@ def run(parts: list[str], name: str) -> list[str]:
     return shown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_page_prints_what_it_shows(page: Path, bless: bool) -> None:
     text = page.read_text()

@@ -52,6 +52,7 @@ def test_failed_init_leaves_no_half_state():
         qd.init(cpu_max_num_threads=0)
 
 
+@pytest.mark.slow
 def test_archs(capsys):
     assert qd.x86_64 is qd.x64 and int(qd.x64) == 0 and str(qd.x64) == "Arch.x64"
     qd.init(arch=qd.reference)
