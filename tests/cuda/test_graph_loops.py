@@ -116,8 +116,7 @@ def test_older_packages_leave_it_to_the_host(driver: PlayedDriver, monkeypatch: 
 
 
 def test_drivers_that_refuse_a_loop_leave_it_to_the_host(driver: PlayedDriver, monkeypatch: pytest.MonkeyPatch) -> None:
-    refused = lambda *_: (Result.CUDA_ERROR_INVALID_VALUE, 0)  # noqa: E731
-    monkeypatch.setattr(driver.bindings, "cuGraphAddNode", refused)
+    monkeypatch.setattr(driver.bindings, "cuGraphAddNode", lambda *_: (Result.CUDA_ERROR_INVALID_VALUE, 0))
     looked_at(driver)
 
 

@@ -146,7 +146,7 @@ def test_lines_that_are_not_aligned_come_one_number_at_a_time(monkeypatch: pytes
     assert "copied" not in driver.machine.loads
 
 
-def test_copies_that_nobody_has_fenced_are_told() -> None:
+def test_copies_that_nobody_has_fenced_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     (text,) = run(product, whole(64, 64), whole(64, 64), np.zeros((64, 64), np.float32))
     assert text.count("fence.proxy.async.shared::cta;") == 3  # one for each size of tiles
     wait_then_fence = r"(cp\.async\.wait_group\s*\d;)((?:(?!wait_group).)*?)(fence\.proxy\.async\.shared::cta;)"
@@ -154,7 +154,7 @@ def test_copies_that_nobody_has_fenced_are_told() -> None:
     for changed in (text.replace("fence.proxy.async.shared::cta;", ""), early):
         assert changed != text
         driver = PlayedDriver(90)
-        driver.load = lambda ptx, load=driver.load, changed=changed: load(changed)  # pyright: ignore
+        monkeypatch.setattr(driver, "load", lambda _, load=driver.load, changed=changed: load(changed))
         with pytest.raises(QuadrantsRuntimeError, match="without fence.proxy.async"):
             run(product, whole(64, 64), whole(64, 64), np.zeros((64, 64), np.float32), driver=driver)
         qd.reset()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import linecache
 import os
 import subprocess
 import sys
@@ -14,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.modules import written
 
 import quadrants as qd
 from quadrants import compiler
@@ -70,16 +69,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 
 def load(folder: Path, text: str = PROGRAM) -> ModuleType:
-    """The module of that text, as a new process would import it."""
-    path = folder / "kept_kernels.py"
-    path.write_text(text)
-    linecache.checkcache(str(path))
-    specification = importlib.util.spec_from_file_location("kept_kernels", path)
-    assert specification is not None and specification.loader is not None
-    module = importlib.util.module_from_spec(specification)
-    sys.modules["kept_kernels"] = module
-    specification.loader.exec_module(module)
-    return module
+    return written(folder / "kept_kernels.py", text)
 
 
 def start(folder: Path, **options: Any) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import random
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.modules import written
 
 import quadrants as qd
 
@@ -57,12 +57,8 @@ class _Program:
 def test_random_chains(seed: int, tmp_path: Path) -> None:
     """Loops that depend on neighbours run in order or apart, and each follows the one before."""
     for number in range(seed * 4, seed * 4 + 4):
-        path = tmp_path / f"chain{number}.py"
-        path.write_text("\n".join(_Program(number).lines) + "\n")
-        spec = importlib.util.spec_from_file_location(f"chain{number}", path)
-        assert spec is not None and spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
+        text = "\n".join(_Program(number).lines) + "\n"
+        module = written(tmp_path / f"chain{number}.py", text)
         kernel = qd.kernel(module.program)
         for size in (4, 7, 50):
             given = [np.random.default_rng(size + k).integers(-9, 9, size) for k in range(4)]
@@ -71,6 +67,6 @@ def test_random_chains(seed: int, tmp_path: Path) -> None:
                 expected = module.program(*python, size)
             found = kernel(*ours, size)
             for one, other in zip(python, ours):
-                assert (one == other).all(), path.read_text()
+                assert (one == other).all(), text
             bits = [int(value) & (1 << 64) - 1 for value in (*expected, *found)]
-            assert bits[:2] == bits[2:], path.read_text()
+            assert bits[:2] == bits[2:], text

@@ -4,7 +4,6 @@ also when parallel loops run backwards."""
 from __future__ import annotations
 
 import functools
-import importlib.util
 import itertools
 import re
 import types
@@ -14,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.modules import written
 from tests.passes_parallel.random_nests import CERTAIN, NONE, OPEN, SIZES, Nests, arguments
 from tests.passes_parallel.test_random import backwards
 
@@ -58,13 +58,7 @@ def programs(block: int) -> list[tuple[Nests, dict[int, str]]]:
 
 
 def load(nests: Nests, folder: Path) -> types.FunctionType:
-    path = folder / f"nests_{nests.seed}.py"
-    path.write_text("import quadrants as qd\n\n" + nests.source)
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.program
+    return written(folder / f"nests_{nests.seed}.py", "import quadrants as qd\n\n" + nests.source).program
 
 
 def outcome(function: Any, size: int, seed: int) -> list[Any]:

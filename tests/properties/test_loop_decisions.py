@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.modules import written
 
 import quadrants as qd
 from quadrants.evidence.loop_programs import dependent, loop_program
@@ -19,13 +19,7 @@ SEEDS = [seed for seed in range(140) if dependent(loop_program(seed)) is not Non
 @pytest.mark.parametrize("seed", SEEDS)
 def test_loop_runs_in_parallel_exactly_where_it_may(seed: int, tmp_path: Path) -> None:
     source = loop_program(seed)
-    path = tmp_path / f"loop_{seed}.py"
-    path.write_text(source)
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    kernel = qd.kernel(module.program)
+    kernel = qd.kernel(written(tmp_path / f"loop_{seed}.py", source).program)
     kernel(np.zeros(61, np.int64), np.zeros(61, np.int64), 61)
     in_order = "no parallel loop" in kernel.report()
     assert in_order == dependent(source), f"{'in order' if in_order else 'in parallel'}:\n{source}"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.modules import written
 
 import quadrants as qd
 
@@ -16,12 +16,7 @@ pytestmark = pytest.mark.slow
 
 def program(text: list[str], folder: Path):
     """The kernel `program` of a module with this text."""
-    path = folder / "large.py"
-    path.write_text("\n".join(["import quadrants as qd", *text, ""]))
-    spec = importlib.util.spec_from_file_location("large", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.program
+    return written(folder / "large.py", "\n".join(["import quadrants as qd", *text, ""])).program
 
 
 LOOP = ["@qd.kernel", "def program(x):", "    for i in range(len(x)):"]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.modules import written
 
 import quadrants as qd
 from quadrants import knobs
@@ -124,12 +124,7 @@ def test_a_large_kernel_compiles_on_vulkan(tmp_path: Path) -> None:
     lines = ["import quadrants as qd", "def program(x, y):", "    for i in range(x.shape[0]):", "        a = x[i]"]
     for k in range(600):
         lines.append(f"        a = a * 0.5 + y[(i + {k}) % 7] * {k % 13}.0")
-    path = tmp_path / "large.py"
-    path.write_text("\n".join([*lines, "        x[i] = a", ""]))
-    spec = importlib.util.spec_from_file_location("large", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = written(tmp_path / "large.py", "\n".join([*lines, "        x[i] = a", ""]))
     x, y = np.arange(8.0), np.arange(7.0)
     expected = x.copy()
     module.program(expected, y)

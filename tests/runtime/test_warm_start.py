@@ -6,8 +6,6 @@ show stands in test_warm_processes.py.
 
 from __future__ import annotations
 
-import importlib.util
-import linecache
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.modules import written
 
 import quadrants as qd
 from quadrants import knobs
@@ -50,17 +49,7 @@ def use(folder: Path, **options: Any) -> None:
 
 
 def load(tmp_path: Path, text: str) -> ModuleType:
-    """The module of that text, as a new process would import it."""
-    path = tmp_path / f"{NAME}.py"
-    path.write_text(text)
-    linecache.checkcache(str(path))
-    specification = importlib.util.spec_from_file_location(NAME, path)
-    assert specification is not None and specification.loader is not None
-    module = importlib.util.module_from_spec(specification)
-    sys.modules[NAME] = module
-    code = compile(text, str(path), "exec", dont_inherit=True)
-    exec(code, module.__dict__)
-    return module
+    return written(tmp_path / f"{NAME}.py", text)
 
 
 class Outcome:
