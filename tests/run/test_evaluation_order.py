@@ -108,3 +108,35 @@ def test_index_of_a_component_is_computed_once_and_before_the_value():
     values = np.array([1, 9])
     assert run(values).to_list() == [1, 22, -6]
     assert values.tolist() == [2, 9]
+
+
+@qd.func
+def _advance(x: qd.template(), by):
+    x += by
+
+
+def test_index_of_what_a_call_changes_is_computed_once():
+    @qd.kernel
+    def run(a):
+        m = qd.Matrix([[1, 2], [3, 4], [5, 6]])
+        for _ in range(1):
+            _advance(m[qd.atomic_add(a[0], 1), 0], 10)
+            qd.atomic_add(m[qd.atomic_add(a[0], 1), 1], 20)
+        return m
+
+    values = np.array([0, 0])
+    assert run(values).to_list() == [[11, 2], [3, 24], [5, 6]]
+    assert values.tolist() == [2, 0]
+
+
+def test_index_of_a_vector_whose_method_changes_it_is_computed_once():
+    @qd.kernel
+    def run(a):
+        rows = [qd.Vector([1, 2]), qd.Vector([3, 4])]
+        for _ in range(1):
+            rows[qd.atomic_add(a[0], 1)].fill(7)
+        return rows[0], rows[1]
+
+    values = np.array([0, 0])
+    first, second = run(values)
+    assert (first.to_list(), second.to_list(), values.tolist()) == ([7, 7], [3, 4], [1, 0])

@@ -250,6 +250,32 @@ def template_parameter_is_by_reference(n: qd.i32):
     return x
 
 
+# What is written is named by indices that are computed once, whatever they do.
+
+
+@values(
+    args=(FieldOf("f32", [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], elements=1), i32([0])),
+    after={0: f32([[7.0, 2.0], [3.0, 14.0], [6.0, 6.0]]), 1: i32([3])},
+)
+def indices_of_components_are_computed_once(f, c):
+    f[qd.atomic_add(c[0], 1)].x = 7.0
+    f[qd.atomic_add(c[0], 1)].y += 10.0
+    qd.atomic_add(f[qd.atomic_add(c[0], 1)][0], 1.0)
+
+
+@values(
+    args=(i32([0]),),
+    after={0: i32([2])},
+    result=(("f32", [30.0, 2.0]), ("f32", [3.0, 9.0]), ("f32", [5.0, 6.0])),
+)
+def indices_of_local_elements_are_computed_once(c):
+    one = qd.f32(1)
+    m = [qd.Vector([one, 2.0]), qd.Vector([3.0 * one, 4.0]), qd.Vector([5.0 * one, 6.0])]
+    m[qd.atomic_add(c[0], 1)][0] = 30.0
+    m[qd.atomic_add(c[0], 1)][1] += 5.0
+    return m[0], m[1], m[2]
+
+
 # Vectors and matrices.
 
 

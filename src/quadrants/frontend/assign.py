@@ -17,6 +17,7 @@ from quadrants.frontend.elements import (
     swizzle_positions,
 )
 from quadrants.frontend.identity import check_only_name
+from quadrants.frontend.known import with_known_indices
 from quadrants.frontend.lent import bound_anew, changed_in_place
 from quadrants.frontend.values import Array, Binding, Nature, Run, Sequence, Slot, Static, is_tile, nature_of
 from quadrants.ir.nodes import Value
@@ -171,6 +172,7 @@ def _fill(walker: Walker, array: Array, binding: Binding, target: ast.expr) -> N
 
 def resolve(walker: Walker, target: ast.expr) -> Element | Component | Member | Array:
     """Where a subscript or attribute target points; `a[:]` is the array."""
+    target = with_known_indices(walker, target)
     if isinstance(target, ast.Subscript):
         return _resolve_subscript(walker, target)
     if isinstance(target, ast.Attribute):
@@ -183,7 +185,7 @@ def resolve(walker: Walker, target: ast.expr) -> Element | Component | Member | 
 
 
 def _resolve_subscript(walker: Walker, target: ast.Subscript) -> Element | Component | Array:
-    base = _array_or_value(walker, target)
+    base = _array_or_value(walker, target, evaluate(walker, target.value))
     indices = index_list(walker, target.slice)
     if type(base) is not Array:
         return Component(target.value, base, indices)
@@ -206,7 +208,7 @@ def _is_whole(index: Binding) -> bool:
 def _resolve_attribute(walker: Walker, target: ast.Attribute) -> Element | Component | Member:
     owner = evaluate(walker, target.value)
     if type(owner) is Sequence and owner.record is not None:
-        _array_or_value(walker, target)  # refuses what no name of the function holds
+        _array_or_value(walker, target, owner)  # refuses what no name of the function holds
         return Member(target.value, owner, target.attr)
     positions = swizzle_positions(target.attr)
     if positions is None:
@@ -215,15 +217,14 @@ def _resolve_attribute(walker: Walker, target: ast.Attribute) -> Element | Compo
             f"the attribute .{target.attr} cannot be assigned in a kernel",
             hint="fields and arrays are written by element",
         )
-    base = _array_or_value(walker, target)
+    base = _array_or_value(walker, target, owner)
     if type(base) is not Array:
         return Component(target.value, base, [], positions)
     return Element(base, positions)
 
 
-def _array_or_value(walker: Walker, target: ast.Subscript | ast.Attribute) -> Binding:
-    """What the target is a part of: an array, or a value that a local name (or an element of one) holds."""
-    base = evaluate(walker, target.value)
+def _array_or_value(walker: Walker, target: ast.Subscript | ast.Attribute, base: Binding) -> Binding:
+    """What the target is a part of, which is `base`: an array, or a value that a local name (or an element of one) holds."""
     if type(base) is Static and protocol.is_array(base.value):
         return walker.compilation.array_of(walker, base.value, target)
     root: ast.expr = target

@@ -29,6 +29,7 @@ from quadrants.frontend.dispatch import evaluate
 from quadrants.frontend.elements import element, member, swizzle
 from quadrants.frontend.expressions import BINARY
 from quadrants.frontend.identity import check_only_name
+from quadrants.frontend.known import with_known_indices
 from quadrants.frontend.record_values import method_for
 from quadrants.frontend.sequence_operators import METHODS
 from quadrants.frontend.tiles import update_tile
@@ -58,6 +59,10 @@ def augmented(walker: Walker, node: ast.AugAssign) -> None:
     view (of a NumPy array) is read afterwards, since Python has only the array in hand until then. Elements of shared
     memory are updated, which is atomic in meaning."""
     kind = BINARY[type(node.op)]
+    target = with_known_indices(walker, node.target)
+    if target is not node.target:
+        assert isinstance(target, (ast.Subscript, ast.Attribute))
+        node = ast.copy_location(ast.AugAssign(target, node.op, node.value), node)
     if isinstance(node.target, ast.Name):
         owner = walker.lookup(node.target.id, node.target)
         if is_tile(owner):

@@ -18,6 +18,7 @@ from quadrants.frontend.assign import unpacked
 from quadrants.frontend.dispatch import evaluate
 from quadrants.frontend.externals import call_external
 from quadrants.frontend.identity import identities
+from quadrants.frontend.known import with_known_indices
 from quadrants.frontend.lent import as_they_are
 from quadrants.frontend.local import inline_local
 from quadrants.frontend.scan import assigned_names, bound_names, element_names, member_names, subtree, touched_names
@@ -92,7 +93,10 @@ class Arguments:
 
 
 def call(walker: Walker, node: ast.Call) -> Binding:
-    function = evaluate(walker, node.func)
+    called = with_known_indices(walker, node.func)
+    if called is not node.func:
+        node = ast.copy_location(ast.Call(called, node.args, node.keywords), node)
+    function = evaluate(walker, called)
     since = len(walker.changes)
     if type(function) is Static and protocol.intrinsic_name(function.value) in _STATIC_CONTEXT:
         walker.static_depth += 1
@@ -149,11 +153,12 @@ def _arguments(walker: Walker, function: Binding, node: ast.Call) -> Arguments:
             positional.extend(items)
             nodes.extend([None] * len(items))
         else:
-            binding = evaluate(walker, part)
+            known = with_known_indices(walker, part)
+            binding = evaluate(walker, known)
             if early and type(binding) is Array and binding.is_element and not _is_place(function, len(positional)):
                 binding = walker.load(binding, part)
             positional.append(binding)
-            nodes.append(part)
+            nodes.append(known)
     keywords: dict[str, Binding] = {}
     for keyword in node.keywords:
         value = evaluate(walker, keyword.value)

@@ -393,12 +393,11 @@ def _with_arrays(given: Binding, back: Binding) -> Binding:
 
 
 def _as_store(syntax: ast.expr) -> ast.expr:
-    statement = ast.parse(f"{ast.unparse(syntax)} = 0").body[0]
-    assert isinstance(statement, ast.Assign)
-    target = statement.targets[0]
-    for child in ast.walk(target):
-        ast.copy_location(child, syntax)
-    return target
+    """An element or a member as the target of an assignment."""
+    if isinstance(syntax, ast.Subscript):
+        return ast.copy_location(ast.Subscript(syntax.value, syntax.slice, ast.Store()), syntax)
+    assert isinstance(syntax, ast.Attribute)
+    return ast.copy_location(ast.Attribute(syntax.value, syntax.attr, ast.Store()), syntax)
 
 
 def _captured_here(walker: Walker, entry: tuple[Any, Any, Run | Array], node: ast.AST) -> Value:
