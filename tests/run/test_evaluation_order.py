@@ -140,3 +140,54 @@ def test_index_of_a_vector_whose_method_changes_it_is_computed_once():
     values = np.array([0, 0])
     first, second = run(values)
     assert (first.to_list(), second.to_list(), values.tolist()) == ([7, 7], [3, 4], [1, 0])
+
+
+def _weighted(x, y):
+    return 10 * x + y
+
+
+def test_element_given_by_name_is_read_before_a_later_argument_writes():
+    @qd.kernel
+    def run(a):
+        for _ in range(1):
+            a[1] = _weighted(x=a[0], y=qd.atomic_add(a[0], 5))
+            a[2] = _weighted(a[0], y=qd.atomic_add(a[0], 5))
+
+    values = np.array([1, 0, 0])
+    run(values)
+    assert values.tolist() == [11, 11, 66]
+
+
+def test_what_a_function_changes_comes_back_to_who_gave_it_by_name():
+    @qd.func
+    def put(numbers):
+        numbers[0] = 9
+
+    @qd.kernel
+    def run(a):
+        v, n, numbers = qd.Vector([1, 2]), 3, [4, 5]
+        for _ in range(a[0]):
+            _advance(by=10, x=v)
+            _advance(x=n, by=10)
+            _advance(x=v[qd.atomic_add(a[1], 1)], by=100)
+            put(numbers=numbers)
+        return v[0], v[1], n, numbers[0]
+
+    values = np.array([2, 0])
+    assert run(values) == (121, 122, 23, 9)
+    assert values.tolist() == [2, 2]
+
+
+def test_atomic_updates_take_their_arguments_by_name():
+    @qd.kernel
+    def run(a):
+        m = qd.Matrix([[1, 2], [3, 4]])
+        for _ in range(1):
+            qd.atomic_add(y=5, x=a[0])
+            a[1] = qd.atomic_cas(x=a[2], desired=8, expected=7)
+            qd.atomic_sub(x=m[a[3], 1], y=1)
+        return m
+
+    values = np.array([1, 0, 7, 1])
+    assert run(values).to_list() == [[1, 2], [3, 3]]
+    assert values.tolist() == [6, 7, 8, 1]

@@ -14,7 +14,7 @@ import numpy as np
 
 from quadrants.errors import QuadrantsSyntaxError, QuadrantsTypeError
 from quadrants.frontend import numbers, protocol
-from quadrants.frontend.assign import unpacked
+from quadrants.frontend.assign import settled, unpacked
 from quadrants.frontend.dispatch import evaluate
 from quadrants.frontend.externals import call_external
 from quadrants.frontend.identity import identities
@@ -57,14 +57,30 @@ class LocalFunction(Binding):
 
 
 class Arguments:
-    """The evaluated arguments of a call, with their syntax for messages and for writing results back."""
+    """The evaluated arguments of a call, with their syntax for messages and for writing results back: `nodes` of those by position,
+    `keyword_nodes` of the others."""
 
-    __slots__ = ("keywords", "nodes", "positional")
+    __slots__ = ("keyword_nodes", "keywords", "nodes", "positional")
 
-    def __init__(self, positional: list[Binding], keywords: dict[str, Binding], nodes: list[ast.expr | None]) -> None:
+    def __init__(
+        self,
+        positional: list[Binding],
+        keywords: dict[str, Binding],
+        nodes: list[ast.expr | None],
+        keyword_nodes: dict[str, ast.expr] | None = None,
+    ) -> None:
         self.positional = positional
         self.keywords = keywords
         self.nodes = nodes
+        self.keyword_nodes = keyword_nodes or {}
+
+    def behind(self, given: list[Binding], nodes: list[ast.expr | None]) -> Arguments:
+        """The same arguments, with others in front."""
+        return Arguments([*given, *self.positional], self.keywords, [*nodes, *self.nodes], self.keyword_nodes)
+
+    def first_node(self, name: str) -> ast.expr | None:
+        """The syntax of the first argument, of the parameter with that name."""
+        return self.nodes[0] if self.nodes else self.keyword_nodes.get(name)
 
     def take(self, walker: Walker, node: ast.AST, names: tuple[str, ...], defaults: int = 0) -> list[Binding]:
         """The arguments in the order of `names`; the last `defaults` may be missing (then left out at the end)."""
@@ -84,7 +100,8 @@ class Arguments:
     def with_static_tuples(self) -> Arguments:
         """The same arguments, tuples of what is known at compile time as objects."""
         keywords = {name: static_tuple(binding) for name, binding in self.keywords.items()}
-        return Arguments([static_tuple(binding) for binding in self.positional], keywords, self.nodes)
+        positional = [static_tuple(binding) for binding in self.positional]
+        return Arguments(positional, keywords, self.nodes, self.keyword_nodes)
 
     def objects(self) -> tuple[list[Any], dict[str, Any]]:
         """The Python objects that arguments which are all static stand for."""
@@ -125,7 +142,8 @@ _STATIC_CONTEXT = frozenset({"static", "static_assert", "static_print"})
 
 def _may_write(node: ast.Call) -> bool:
     """Whether an argument but the first calls something, which may write elements that others before it name."""
-    later = [part for part in node.args[1:] if type(part) is not ast.Name and type(part) is not ast.Constant]
+    given = [*node.args, *[keyword.value for keyword in node.keywords]]
+    later = [part for part in given[1:] if type(part) is not ast.Name and type(part) is not ast.Constant]
     return any(isinstance(child, ast.Call) for part in later for child in subtree(part))
 
 
@@ -145,33 +163,36 @@ def _is_place(function: Binding, position: int) -> bool:
 def _arguments(walker: Walker, function: Binding, node: ast.Call) -> Arguments:
     positional: list[Binding] = []
     nodes: list[ast.expr | None] = []
+    keywords: dict[str, Binding] = {}
+    keyword_nodes: dict[str, ast.expr] = {}
     early = _may_write(node)
     since = len(walker.changes)
+
+    def argument(part: ast.expr, position: int) -> tuple[Binding, ast.expr]:
+        known = with_known_indices(walker, part)
+        binding = evaluate(walker, known)
+        return (settled(walker, binding, part) if early and not _is_place(function, position) else binding), known
+
     for part in node.args:
         if isinstance(part, ast.Starred):
             items = unpacked(walker, evaluate(walker, part.value), part)
             positional.extend(items)
             nodes.extend([None] * len(items))
         else:
-            known = with_known_indices(walker, part)
-            binding = evaluate(walker, known)
-            if early and type(binding) is Array and binding.is_element and not _is_place(function, len(positional)):
-                binding = walker.load(binding, part)
+            binding, known = argument(part, len(positional))
             positional.append(binding)
             nodes.append(known)
-    keywords: dict[str, Binding] = {}
     for keyword in node.keywords:
+        if keyword.arg is not None:  # atomics call their place "x"
+            position = 0 if keyword.arg == "x" else 1
+            keywords[keyword.arg], keyword_nodes[keyword.arg] = argument(keyword.value, position)
+            continue
         value = evaluate(walker, keyword.value)
-        if keyword.arg is not None:
-            keywords[keyword.arg] = value
-        elif type(value) is Static and isinstance(value.value, dict):
-            keywords.update({name: Static(item) for name, item in value.value.items()})
-        else:
+        if not (type(value) is Static and isinstance(value.value, dict)):
             raise walker.error(node, "** takes a static dictionary in a kernel")
-    keywords = dict(
-        zip(keywords, as_they_are(walker, keywords.values(), [keyword.value for keyword in node.keywords], since))
-    )
-    return Arguments(as_they_are(walker, positional, nodes, since), keywords, nodes)
+        keywords.update({name: Static(item) for name, item in value.value.items()})
+    now = as_they_are(walker, keywords.values(), [keyword_nodes.get(name) for name in keywords], since)
+    return Arguments(as_they_are(walker, positional, nodes, since), dict(zip(keywords, now)), nodes, keyword_nodes)
 
 
 def call_binding(walker: Walker, function: Binding, arguments: Arguments, node: ast.AST) -> Binding:
@@ -274,8 +295,8 @@ def _call_function(walker: Walker, value: Any, arguments: Arguments, node: ast.A
     if isinstance(value, functools.partial):
         given = [Static(argument) for argument in value.args]
         keywords = {name: Static(argument) for name, argument in value.keywords.items()}
-        nodes = [None] * len(given) + arguments.nodes
-        arguments = Arguments([*given, *arguments.positional], {**keywords, **arguments.keywords}, nodes)
+        arguments = arguments.behind([*given], [None] * len(given))
+        arguments.keywords = {**keywords, **arguments.keywords}
         return call_binding(walker, Static(value.func), arguments, node)
     owner: list[Binding] = []
     called = value
@@ -301,7 +322,7 @@ def _call_function(walker: Walker, value: Any, arguments: Arguments, node: ast.A
             hint="decorate it with @qd.func, or call it from Python",
         )
     if owner:
-        arguments = Arguments([*owner, *arguments.positional], arguments.keywords, [None, *arguments.nodes])
+        arguments = arguments.behind(owner, [None])
     bound = bind_arguments(walker, function, arguments, node)
     return walker.compilation.call_function(walker, function, bound, arguments, node)
 
@@ -331,7 +352,8 @@ def bind_arguments(
     signature = _signature(function)
     slots = [(binding, syntax) for binding, syntax in zip(arguments.positional, arguments.nodes)]
     try:
-        bound = signature.bind(*slots, **{name: (binding, None) for name, binding in arguments.keywords.items()})
+        named = {name: (binding, arguments.keyword_nodes.get(name)) for name, binding in arguments.keywords.items()}
+        bound = signature.bind(*slots, **named)
     except TypeError as reason:
         raise walker.error(node, f"{function.__name__}(): {reason}", kind=QuadrantsSyntaxError) from None
     found: dict[str, tuple[Binding, ast.expr | None]] = {}

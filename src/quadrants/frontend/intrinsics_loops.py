@@ -230,7 +230,7 @@ def _volatile(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
 def _atomic(by: str) -> Handler:
     def handler(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
         target, value = arguments.take(walker, node, ("x", "y"))
-        return atomic(walker, by, arguments.nodes[0], target, value, node)
+        return atomic(walker, by, arguments.first_node("x"), target, value, node)
 
     return handler
 
@@ -252,4 +252,4 @@ for _name, _by in (
 @intrinsic("atomic_cas")
 def _compare_exchange(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
     target, expected, desired = arguments.take(walker, node, ("x", "expected", "desired"))
-    return compare_exchange(walker, arguments.nodes[0], target, expected, desired, node)
+    return compare_exchange(walker, arguments.first_node("x"), target, expected, desired, node)

@@ -173,8 +173,7 @@ def _call_with(
     walker: Walker, function: Any, owner: Binding, place: ast.expr | None, arguments: Arguments, node: ast.AST
 ) -> Binding:
     """Calls a function of a class with the object in front of the arguments; `place` then holds what it has made of it."""
-    whole = Arguments([owner, *arguments.positional], arguments.keywords, [place, *arguments.nodes])
-    return call_binding(walker, Static(function), whole, node)
+    return call_binding(walker, Static(function), arguments.behind([owner], [place]), node)
 
 
 def method_for(walker: Walker, binding: Binding, name: str, place: ast.expr | None = None) -> BoundMethod | None:

@@ -188,7 +188,7 @@ def _look_element(node: ast.Subscript | ast.Attribute, found: _Facts, nested: in
 
 
 def _look_call(node: ast.Call, found: _Facts, nested: int) -> int:
-    for argument in node.args:
+    for argument in (*node.args, *[keyword.value for keyword in node.keywords]):
         base = _base_name(argument)
         if base:
             found.touch(base)
@@ -196,10 +196,14 @@ def _look_call(node: ast.Call, found: _Facts, nested: int) -> int:
         base = _base_name(node.func)
         if base:
             found.touch(base)
-        target = node.args[0] if node.args else None
+        target = node.args[0] if node.args else _keyword(node, "x")
         if node.func.attr.startswith("atomic_") and type(target) is ast.Subscript and type(target.value) is ast.Name:
             found.index(target.value.id, _names(target.slice))
     return nested
+
+
+def _keyword(node: ast.Call, name: str) -> ast.expr | None:
+    return next((keyword.value for keyword in node.keywords if keyword.arg == name), None)
 
 
 def _look_update(node: ast.AugAssign, found: _Facts, nested: int) -> int:
