@@ -28,3 +28,20 @@ def test_what_is_not_computed_is_not_checked(arch: str) -> None:
     a = np.array([0, 2, 0, 4], np.int64)
     assert lazy(8, 0, a)
     assert a.tolist() == [0, 4, 0, 2]
+
+
+@pytest.mark.parametrize("arch", ["reference", "x64"])
+def test_chain_of_comparisons_computes_nothing_behind_one_that_fails(arch: str) -> None:
+    qd.init(arch=arch, debug=True, default_ip=qd.i64)
+
+    @qd.kernel
+    def chained(n: int, d: int, a: qd.types.ndarray()) -> int:
+        found = 0
+        if a.shape[0] > n < a[n]:
+            found += 1
+        if 0 < d <= n // d < 10:
+            found += 10
+        return found
+
+    a = np.array([0, 2, 0, 4], np.int64)
+    assert [chained(n, d, a) for n, d in ((1, 1), (4, 0), (3, 0), (40, 4))] == [11, 0, 1, 0]

@@ -125,7 +125,7 @@ def _chain(walker: Walker, left: Binding, first: int, result: Binding | None, no
         block, right = walker.trial(
             lambda right_node=right_node: settled(walker, evaluate(walker, right_node), right_node)
         )
-        if result is not None and (changed_names(before, walker.env) or any(map(_may_change, block.ops))):
+        if result is not None and (changed_names(before, walker.env) or not _is_harmless(walker, block)):
             walker.env = before
             test = numbers.truth(walker, result, node)
             assert isinstance(test, Run)
@@ -137,11 +137,6 @@ def _chain(walker: Walker, left: Binding, first: int, result: Binding | None, no
         left = right
     assert result is not None
     return result
-
-
-def _may_change(op: Op) -> bool:
-    """Whether an operation may do more than compute and read."""
-    return not is_pure(op.kind) and op.kind != "load"
 
 
 def _both(walker: Walker, left: Binding, right: Binding, node: ast.AST) -> Binding:
