@@ -44,7 +44,7 @@ class Driver:
 def run(graph: GraphLaunches, launches: int, known: int) -> None:
     """A run of so many launches; the first ones are as machine code knows them."""
     for number in range(known, launches):
-        graph.note(number, 0x100 + number, 1, 1, bytes(64))
+        graph.note(number, 0x100 + number, 1, 1, 0, bytes(64))
     graph._state.cursor = launches
     graph.finish()
 
@@ -74,7 +74,7 @@ def test_a_launch_of_another_kind_is_known_to_be_gone() -> None:
     driver = Driver()
     graph = GraphLaunches(driver)
     run(graph, 3, 0)
-    graph.note(1, 0x999, 1, 1, bytes(64))
+    graph.note(1, 0x999, 1, 1, 0, bytes(64))
     assert not graph._state.graph and graph._state.count == 1 and driver.dropped == [1000]
     graph._state.cursor = 2
     graph.finish()

@@ -110,6 +110,40 @@ def test_a_kept_kernel_is_not_compiled_again(folder: Path, monkeypatch: pytest.M
         assert len(third.texts) == len(first.texts)
 
 
+SHARING = """
+import quadrants as qd
+
+@qd.kernel
+def turned(x):
+    qd.loop_config(block_dim=64)
+    for i in range(x.shape[0]):
+        t = qd.simt.block.thread_idx()
+        held = qd.simt.block.SharedArray((LINES, 64), qd.f32)
+        held[LINES - 1, t] = x[i]
+        qd.simt.block.sync()
+        x[i] = held[LINES - 1, 63 - t]
+"""
+
+
+def test_what_a_kept_kernel_asks_for_is_kept_and_other_gpus_make_their_own(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text, numbers = SHARING.replace("LINES", "384"), np.arange(128, dtype=np.float32)
+    for shared, kept in ((163, False), (163, True), (99, False)):
+        driver = PlayedDriver(80, shared=shared << 10)
+        with drivers.using(driver), monkeypatch.context() as patch:
+            start(folder)
+            module = load(folder, text)
+            if kept:
+                forbid(patch)
+            before = cache_counters()["hits"]
+            x = numbers.copy()
+            module.turned(x)
+            assert (x.reshape(2, 64) == numbers.reshape(2, 64)[:, ::-1]).all()
+            assert driver.bindings.asked == [96 << 10] and cache_counters()["hits"] == before + kept
+            qd.reset()
+
+
 PRODUCTS = """
 import quadrants as qd
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from quadrants import knobs
+from quadrants.errors import QuadrantsUnsupportedError
 from quadrants.ir.interpret import interpret
 from quadrants.ir.nodes import Module, Op, walk
 from quadrants.ir.text import parse_module, print_module
@@ -413,7 +414,6 @@ def _renamed(text: str) -> str:
     ("change", "reason"),
     [
         ({"block_threads": 4}, "at most 4 at once"),
-        ({"shared_memory_bytes": 16}, "a block shares 32 bytes"),
         ({"block_threads": 0}, "none at once"),
     ],
 )
@@ -428,6 +428,16 @@ def test_what_the_target_cannot_run_at_once_is_taken_apart(change: dict[str, int
     assert (results(module, 21) == results(module_of(body), 21)).all()
 
 
+def test_more_memory_than_a_block_has_is_refused() -> None:
+    module = module_of(BODIES["a load behind a barrier is not the one before"])
+    context = PassContext(record=replace(RECORD, shared_memory_bytes=16))
+    with pytest.raises(
+        QuadrantsUnsupportedError, match=r"a block shares 32 bytes, and the target \S+ has 16"
+    ) as caught:
+        blocks.run(module, context)
+    assert "serialize=True" in str(caught.value)
+
+
 def test_memory_for_meetings_counts_too() -> None:
     """A block of 8 threads on hardware whose subgroups have 4: an element a subgroup for the sum, one a thread for
     the prefixes, beside 32 bytes of the program's."""
@@ -439,7 +449,7 @@ def test_memory_for_meetings_counts_too() -> None:
     %d = add %a, %c : f32
     store %d, %y[%i]
     """
-    needed = 32 + 2 * 4 + 8 * 8
+    needed = 32 + 16 + 8 * 8  # the sum's elements take 8 bytes, and what lies behind them is aligned
     for room in (needed - 1, needed):
         record = replace(RECORD, subgroup_sizes=(4,), shared_memory_bytes=room)
         context = PassContext(options(), record)

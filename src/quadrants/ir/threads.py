@@ -26,7 +26,7 @@ reduction, of the block's, too, orders nothing: hardware hands values on through
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from quadrants.ir.nodes import Block, Module, Op, walk
@@ -47,6 +47,7 @@ __all__ = [
     "is_of_block",
     "is_threads_loop",
     "neutral",
+    "shared_places",
     "team_ops",
     "threads_loop_of",
     "uses_threads",
@@ -81,6 +82,16 @@ COPIED = (4, 8, 16)
 
 SHARED_ALIGNMENT = 16
 """The bytes that the address of memory which a block shares is a multiple of."""
+
+
+def shared_places(sizes: Sequence[int]) -> tuple[list[int], int]:
+    """Where arrays of so many bytes lie, one behind the other, in the memory of a block, and how much of it they take."""
+    places, end = list[int](), 0
+    for size in sizes:
+        places.append(start := -(-end // SHARED_ALIGNMENT) * SHARED_ALIGNMENT)
+        end = start + size
+    return places, end
+
 
 COMBINERS = {
     "add": "add",

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from quadrants.errors import QuadrantsUnsupportedError
 from quadrants.ir.nodes import Block, Module, Op, walk
+from quadrants.ir.threads import shared_places
 from quadrants.ir.types import MatrixType, ScalarType, scalar_of, u64
 from quadrants.passes.context import PassContext
+from quadrants.passes.places import shown
 from quadrants.passes.structure import callee_of
 from quadrants.passes.thread_checks import Together
 
@@ -22,7 +25,8 @@ def subgroup_of(record: Any) -> int:
 
 
 def why_apart(loop: Op, region: Block, size: int, together: Together, module: Module, context: PassContext) -> str:
-    """Why a block loop must be taken apart; '' where the target runs its threads at once. `region`: what a thread does."""
+    """Why a block loop must be taken apart; '' where the target runs its threads at once. `region`: what a thread does.
+    QuadrantsUnsupportedError where only memory is missing for that: one thread in the place of a block's is no way to run such a program."""
     record = context.record
     watched = record is not None and record.finds_races and context.options.debug
     if record is None or not (record.block_threads or watched):
@@ -46,11 +50,26 @@ def why_apart(loop: Op, region: Block, size: int, together: Together, module: Mo
         return "some of a subgroup wait for one another, and the target has barriers of whole blocks only"
     if any(op in together.parted and op.attributes["width"] > subgroup for op in ops):
         return f"some of a subgroup meet, and it is larger than the hardware's {subgroup}"
-    needed = sum([bytes_of(op.attributes["type"]) for op in ops if op.kind == "shared"])
-    needed += sum([scalar.bytes * count for scalar, count in scratch_of(ops, size, subgroup).items()])
+    sizes = _check_memory([op for op in ops if op.kind == "shared"], record)
+    sizes += [scalar.bytes * count for scalar, count in scratch_of(ops, size, subgroup).items()]
+    needed = shared_places(sizes)[1]
     if needed > record.shared_memory_bytes:
         return f"a block shares {needed} bytes, and the target has {record.shared_memory_bytes}"
     return ""
+
+
+def _check_memory(arrays: list[Op], record: Any) -> list[int]:
+    """The bytes of arrays that a block shares; QuadrantsUnsupportedError at the largest one where the target has too few."""
+    sizes = [bytes_of(op.attributes["type"]) for op in arrays]
+    needed = shared_places(sizes)[1]
+    if needed > record.shared_memory_bytes:
+        raise QuadrantsUnsupportedError.at(
+            shown(arrays[sizes.index(max(sizes))].location),
+            f"a block shares {needed} bytes, and the target {record.name} has {record.shared_memory_bytes} on this machine",
+            hint="share smaller arrays (fewer or narrower numbers, a smaller block_dim), or have plain loops in the place of a"
+            " block's threads, which is slow: qd.loop_config(serialize=True)",
+        )
+    return sizes
 
 
 def _everything(block: Block, module: Module) -> Iterator[Op]:

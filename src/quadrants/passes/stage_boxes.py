@@ -33,6 +33,8 @@ _POINT, _PLAIN, _BOXED, _ELEMENT = 2, 32, 45, 25
 """Instructions: of a point, of an iteration of the loop beside its points, of a thread with a box, of an element of a box."""
 _STAGED = 2.0
 """Accesses of an element of a box."""
+_ROOM = 48 << 10
+"""Bytes of boxes, at most: multiprocessors have 64 to 228 KiB, and what waits for boxes needs several blocks there to hide it."""
 _GAIN = 1.2
 """How many times the time with boxes has to be more without."""
 _WRITES = frozenset({"store", "update", "compare_exchange"})
@@ -100,7 +102,7 @@ def _block(block: Block, module: Module, context: PassContext) -> None:
             shape = _SHAPES.get(op.attribute("rank"))
             if shape is None or op.results or math.prod(shape) > context.record.block_threads:
                 continue
-            boxes = _boxes(op, shape, module, context.record.shared_memory_bytes)
+            boxes = _boxes(op, shape, module, min(context.record.shared_memory_bytes, _ROOM))
             if boxes and context.permit():
                 _replace(block, op, boxes, shape)
                 context.count("boxes in shared memory", len(boxes))

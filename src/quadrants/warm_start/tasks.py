@@ -24,6 +24,7 @@ def kept(code: HostCode) -> tuple[HostText, dict[str, Any]]:
     content = tasks.code.encode() if isinstance(tasks.code, str) else tasks.code
     facts = {"symbols": list(tasks.symbols), "arrays": tasks.arrays, "is_text": isinstance(tasks.code, str)}
     facts["title"], facts["is_recursive"] = tasks.title, tasks.is_recursive
+    facts["asked"] = list(tasks.asked)
     facts["accesses"] = [list(map(list, accesses)) for accesses in tasks.accesses]
     return HostText((*code.objects, (_CODE, content)), code.entry, code.externals), facts
 
@@ -45,6 +46,7 @@ def restore(
         facts["arrays"],
         facts["title"],
         tuple([tuple(map(tuple, accesses)) for accesses in facts["accesses"]]),
+        tuple(facts["asked"]),
         facts["is_recursive"],
     )
     target = table.keeping(arch)

@@ -51,6 +51,19 @@ class CUdevice_attribute(IntEnum):
     CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR = 39
     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75
     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76
+    CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = 97
+
+
+class CUfunction_attribute(IntEnum):
+    """What may be set of a kernel."""
+
+    CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8
+
+
+_SHARED = {70: 96, 72: 96, 75: 64, 80: 163, 86: 99, 87: 163, 88: 99, 89: 99, 90: 227, 100: 227, 101: 227, 103: 227}
+"""KiB of shared memory that a block may ask for, by compute capability (NVIDIA's programming guide); 99 on the others."""
+_UNASKED = 48 << 10
+"""Bytes of shared memory that a block has without a word of the host's, at most, and that a kernel may declare."""
 
 
 class CUjit_option(IntEnum):
@@ -68,7 +81,15 @@ class CUlimit(IntEnum):
     CU_LIMIT_STACK_SIZE = 0
 
 
-_KINDS = (Result, CUdevice_attribute, CUjit_option, CUlimit, CUgraphNodeType, CUgraphConditionalNodeType)
+_KINDS = (
+    Result,
+    CUdevice_attribute,
+    CUfunction_attribute,
+    CUjit_option,
+    CUlimit,
+    CUgraphNodeType,
+    CUgraphConditionalNodeType,
+)
 CONSTANTS: dict[str, int] = {
     **{member.name: int(member) for kind in _KINDS for member in kind},
     "(size_t)CU_STREAM_LEGACY": LEGACY,
@@ -87,22 +108,35 @@ ANYWHERE = frozenset(
 """The functions that need no context."""
 
 
+class _Kernel:
+    """An entry of a module. `allowed`: the bytes of shared memory that a launch may ask for."""
+
+    def __init__(self, loaded: Loaded, name: str) -> None:
+        self.loaded, self.name = loaded, name
+        self.declared = loaded.declared(name)
+        self.allowed = _UNASKED - self.declared
+
+
 class Bindings(GraphFunctions):
     """One GPU of compute capability `sm`, whose driver is of a `version` of CUDA's. `calls`: the names of the functions that were called; `texts`: the modules that were
-    loaded; `launched`: the blocks, and the threads of each, of all launches that have run. Launches run when something waits for them (queues.py). A fault in a kernel shows at the next function that waits,
+    loaded; `launched`: the blocks, and the threads of each, of all launches that have run, `asked`: the bytes of shared memory that these asked
+    for, `shared`: those that a block may ask for. Launches run when something waits for them (queues.py). A fault in a kernel shows at the next function that waits,
     and at all that follow, as on a GPU. `limits`: what was set, by CUlimit; `refusal`: what the assembler says against every module,
     with its code."""
 
     CUdevice_attribute = CUdevice_attribute
+    CUfunction_attribute = CUfunction_attribute
     CUjit_option = CUjit_option
     CUlimit = CUlimit
     CUresult = Result
 
-    def __init__(self, sm: int = 90, memory: int = 1 << 26) -> None:
+    def __init__(self, sm: int = 90, memory: int = 1 << 26, shared: int | None = None) -> None:
         super().__init__()
         self.calls: list[str] = []
         self.texts: list[str] = []
         self.launched: list[tuple[int, int]] = []
+        self.asked: list[int] = []
+        self.shared = _SHARED.get(sm, 99) << 10 if shared is None else shared
         self.machine = Machine()
         self._sm = sm
         self.left = memory
@@ -112,7 +146,7 @@ class Bindings(GraphFunctions):
         self._pieces: dict[int, Piece] = {}
         self._fault = _OK
         self._fault_text = ""
-        self._kernels: list[tuple[Loaded, Any]] = []
+        self._kernels: list[_Kernel] = []
         self.queues = Queues()
         self._events: dict[int, Event] = {}
         self._modules: list[Loaded] = []
@@ -191,7 +225,7 @@ class Bindings(GraphFunctions):
         return (_OK,)
 
     def cuDeviceGetAttribute(self, attribute: CUdevice_attribute, device: int) -> tuple[Result, int]:
-        return _OK, {16: 2, 39: 2048, 75: self._sm // 10, 76: self._sm % 10}[attribute]
+        return _OK, {16: 2, 39: 2048, 75: self._sm // 10, 76: self._sm % 10, 97: self.shared}[attribute]
 
     def cuDeviceTotalMem(self, device: int) -> tuple[Result, int]:
         return _OK, len(self.machine.memory.bytes)
@@ -258,7 +292,10 @@ class Bindings(GraphFunctions):
                 memoryview(place).cast("B")[: len(log)] = log
             return code, 0
         self.texts.append(image[:-1].decode())
-        self._modules.append(Loaded(self.machine, self.texts[-1]))
+        loaded = Loaded(self.machine, self.texts[-1])
+        if any(loaded.declared(name) > _UNASKED for name, one in loaded.module.functions.items() if one.is_entry):
+            return Result.CUDA_ERROR_INVALID_PTX, 0
+        self._modules.append(loaded)
         return _OK, 0x3000 + 16 * len(self._modules)
 
     def _module(self, handle: int) -> Loaded | None:
@@ -271,8 +308,26 @@ class Bindings(GraphFunctions):
             return Result.CUDA_ERROR_INVALID_HANDLE, 0
         if name.decode() not in loaded.module.functions:
             return Result.CUDA_ERROR_NOT_FOUND, 0
-        self._kernels.append((loaded, loaded.kernel(name.decode())))
-        return _OK, 0x700000 + 16 * len(self._kernels)
+        named = [(kernel.loaded, kernel.name) for kernel in self._kernels]
+        if (loaded, name.decode()) not in named:
+            named.append((loaded, name.decode()))
+            self._kernels.append(_Kernel(*named[-1]))
+        return _OK, 0x700010 + 16 * named.index((loaded, name.decode()))
+
+    def _kernel(self, handle: int) -> _Kernel | None:
+        number, rest = divmod(handle - 0x700010, 16)
+        return self._kernels[number] if rest == 0 and 0 <= number < len(self._kernels) else None
+
+    def cuFuncSetAttribute(self, kernel: int, attribute: int, value: int) -> tuple[Result]:
+        """What the blocks of a kernel share, declared or asked for, is no more than the device has for one."""
+        found = self._kernel(kernel)
+        if found is None:
+            return (Result.CUDA_ERROR_INVALID_HANDLE,)
+        known = CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        if attribute != known or not 0 <= value <= self.shared - found.declared:
+            return (Result.CUDA_ERROR_INVALID_VALUE,)
+        found.allowed = value
+        return (_OK,)
 
     def cuModuleGetGlobal(self, module: int, name: bytes) -> tuple[Result, int, int]:
         loaded = self._module(module)
@@ -285,43 +340,50 @@ class Bindings(GraphFunctions):
         self, kernel: int, gx: int, gy: int, gz: int, bx: int, by: int, bz: int, shared: int, stream: int, *more: Any
     ) -> tuple[Result]:
         parameters, extra = more
-        if (gy, gz, by, bz, shared, extra) != (1, 1, 1, 1, 0, 0):
+        if (gy, gz, by, bz, extra) != (1, 1, 1, 1, 0):
             return (Result.CUDA_ERROR_INVALID_VALUE,)
-        code, work = self.work_of(kernel, gx, bx, parameters)
+        code, work = self.work_of(kernel, gx, bx, parameters, shared)
         if code == _OK and not self.queues.has(stream):
             code = Result.CUDA_ERROR_INVALID_HANDLE
         if code == _OK:
             self.queues.add(stream, work)
         return (self._fault if code == _OK else code,)
 
-    def work_of(self, kernel: int, blocks: int, threads: int, parameters: int) -> tuple[Result, Callable[[], None]]:
+    def work_of(
+        self, kernel: int, blocks: int, threads: int, parameters: int, asked: int
+    ) -> tuple[Result, Callable[[], None]]:
         """What a launch does when it runs, with the parameters as they are now."""
-        number, rest = divmod(kernel - 0x700010, 16)
-        if rest or not 0 <= number < len(self._kernels):
+        found = self._kernel(kernel)
+        if found is None:
             return Result.CUDA_ERROR_INVALID_HANDLE, _nothing
+        if asked > found.allowed:
+            return Result.CUDA_ERROR_INVALID_VALUE, _nothing
         if not 0 < threads <= 1024 or not 0 < blocks < 1 << 31:
             return Result.CUDA_ERROR_INVALID_VALUE, _nothing
-        module, code = self._kernels[number]
+        module, code = found.loaded, found.loaded.kernel(found.name)
         if threads > module.module.functions[code.name].limits.get("maxntid", (1024,))[0]:
             return Result.CUDA_ERROR_INVALID_VALUE, _nothing
         size = module.module.functions[code.name].parameters[0].size
         (pointer,) = (ctypes.c_void_p * 1).from_address(parameters)
         frame = ctypes.string_at(pointer, size)
         reach = self.reach_of(kernel, frame) if self.reach_of is not None else None
-        return _OK, lambda: self._run_kernel(module, code, blocks, threads, frame, reach)
+        return _OK, lambda: self._run_kernel(module, code, (blocks, threads, asked), frame, reach)
 
     def is_faulty(self) -> bool:
         return self._fault != _OK
 
     def _run_kernel(
-        self, module: Loaded, code: Any, blocks: int, threads: int, frame: bytes, reach: Reach | None
+        self, module: Loaded, code: Any, shape: tuple[int, int, int], frame: bytes, reach: Reach | None
     ) -> None:
+        """`shape`: blocks, threads of each, bytes of shared memory that each asks for."""
+        blocks, threads, asked = shape
         if self._fault != _OK:
             return
         self.launched.append((blocks, threads))
+        self.asked.append(asked)
         try:
             with nullcontext() if reach is None else bounded(self.machine, reach, tuple(self._pieces.values())):
-                self.machine.launch(module, code, blocks, threads, frame)
+                self.machine.launch(module, code, blocks, threads, frame, asked)
         except MemoryFault as fault:
             self._fault, self._fault_text = Result.CUDA_ERROR_ILLEGAL_ADDRESS, f": {fault}"
         except Trap as trap:

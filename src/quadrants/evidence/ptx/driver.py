@@ -16,11 +16,11 @@ __all__ = ["PlayedDriver", "played"]
 
 
 class PlayedDriver(NvidiaDriver):
-    """NVIDIA's driver as the target calls it, over functions that are played. `texts`: the modules that were loaded. Its warpgroups
-    are not asked whether they multiply, unless `asks`: they do, and texts and launches are the program's alone."""
+    """NVIDIA's driver as the target calls it, over functions that are played. `texts`: the modules that were loaded; `shared`: the bytes of
+    shared memory that a block may ask for, where that is not what NVIDIA says of the processor. Its warpgroups are not asked whether they multiply, unless `asks`: they do, and texts and launches are the program's alone."""
 
-    def __init__(self, sm: int = 80, memory: int = 1 << 28, asks: bool = False) -> None:
-        self.bindings = Bindings(sm, memory)
+    def __init__(self, sm: int = 80, memory: int = 1 << 28, asks: bool = False, shared: int | None = None) -> None:
+        self.bindings = Bindings(sm, memory, shared)
         super().__init__(bindings_of(self.bindings))
         if not asks:
             self._warpgroups = True

@@ -162,7 +162,7 @@ class GraphFunctions:
         self._defaults: dict[int, int] = {}
         self._handles = 0xB000
 
-    def work_of(self, kernel: int, blocks: int, threads: int, parameters: int) -> tuple[Result, Work]:
+    def work_of(self, kernel: int, blocks: int, threads: int, parameters: int, asked: int) -> tuple[Result, Work]:
         """What a launch does when it runs, with the parameters as they are now."""
         raise AssertionError("the driver says what a launch does")
 
@@ -171,9 +171,9 @@ class GraphFunctions:
         raise AssertionError("the driver says what has happened")
 
     def _work(self, told: NodeParameters | NodeInMemory) -> tuple[Result, Work]:
-        sizes = (told.gridDimY, told.gridDimZ, told.blockDimY, told.blockDimZ, told.sharedMemBytes)
-        code, work = self.work_of(told.func, told.gridDimX, told.blockDimX, told.kernelParams)
-        is_plain = sizes == (1, 1, 1, 1, 0) and not (told.extra or told.kern or told.ctx)
+        sizes = (told.gridDimY, told.gridDimZ, told.blockDimY, told.blockDimZ)
+        code, work = self.work_of(told.func, told.gridDimX, told.blockDimX, told.kernelParams, told.sharedMemBytes)
+        is_plain = sizes == (1, 1, 1, 1) and not (told.extra or told.kern or told.ctx)
         return (code if is_plain else _INVALID), work
 
     def _handle(self) -> int:

@@ -130,6 +130,10 @@ CUresult CUDAAPI cuModuleGetGlobal(CUdeviceptr *address, size_t *bytes, CUmodule
     return code;
 }
 
+CUresult CUDAAPI cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value) {
+    return ANSWER("cuFuncSetAttribute", ADDRESS(function), (word)attribute, (word)value);
+}
+
 CUresult CUDAAPI cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx, unsigned int by,
                                 unsigned int bz, unsigned int shared, CUstream stream, void **parameters, void **extra) {
     return ANSWER("cuLaunchKernel", ADDRESS(f), gx, gy, gz, bx, by, bz, shared, ADDRESS(stream), ADDRESS(parameters), ADDRESS(extra));
@@ -275,6 +279,7 @@ CUresult CUDAAPI cuGetProcAddress(const char *symbol, void **function, int versi
         ENTRY(cuModuleLoadDataEx, 2010),
         ENTRY(cuModuleGetFunction, 2000),
         ENTRY(cuModuleGetGlobal, 3020),
+        ENTRY(cuFuncSetAttribute, 9000),
         ENTRY(cuLaunchKernel, 4000),
         ENTRY(cuStreamCreate, 2000),
         ENTRY(cuStreamDestroy, 4000),

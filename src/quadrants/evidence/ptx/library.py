@@ -42,6 +42,7 @@ _WORDS = {
     "cuCtxSynchronize": 0,
     "cuMemAlloc": 1,
     "cuMemFree": 1,
+    "cuFuncSetAttribute": 3,
     "cuLaunchKernel": 11,
     "cuStreamCreate": 1,
     "cuStreamDestroy": 1,

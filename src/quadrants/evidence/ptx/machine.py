@@ -10,7 +10,7 @@ import numpy as np
 from quadrants.evidence.ptx.banks import BankCounter
 from quadrants.evidence.ptx.copies import Copies
 from quadrants.evidence.ptx.functions import maximum, minimum
-from quadrants.evidence.ptx.memory import Constancy, Memory, MemoryFault, Piece
+from quadrants.evidence.ptx.memory import Constancy, Memory, MemoryFault, Piece, Window
 from quadrants.evidence.ptx.parse import Function, Module, Variable, parse
 from quadrants.evidence.ptx.translate import SPECIALS, Code, Step, translate
 from quadrants.evidence.ptx.warpgroups import GROUP, AsyncShared
@@ -24,6 +24,8 @@ _TOGETHER = 1 << 12
 """Threads that run at once, at most, where blocks need not be apart."""
 _MOST_STEPS = 20_000_000
 _UNWATCHED = AsyncShared([])
+_MOST_ASKED = 227 << 10
+"""Bytes of shared memory that a launch asks for, at most, on any GPU."""
 
 
 class Trap(Exception):
@@ -45,13 +47,15 @@ class _Codes(dict[str, Code]):
 
 class Loaded:
     """A module with its variables in memory. `apart`: its blocks run one after the other, for what their threads share;
-    `copies`: whether threads copy into what they share; `reads_constants`: whether they load what nobody writes; `watched`: products read that while threads go on."""
+    `copies`: whether threads copy into what they share; `reads_constants`: whether they load what nobody writes; `watched`: products read that while threads go on;
+    `asked`: the shared memory that launches ask for, where the code has any."""
 
     def __init__(self, machine: Machine, text: str) -> None:
         self.module: Module = parse(text)
         self.machine = machine
         self.pieces: dict[str, Piece] = {}
         self.shared: list[Piece] = []
+        self.asked: Window | None = None
         for variable in self.module.variables:
             self._place(variable)
         for function in self.module.functions.values():
@@ -72,6 +76,12 @@ class Loaded:
         self.apart = bool(self.shared) or any(end is not None and end.words[0].startswith("bar") for end in endings)
 
     def _place(self, variable: Variable) -> None:
+        if variable.external and variable.space == "shared":
+            if self.asked is None:  # of a module all such variables are one
+                self.asked = Window(self.machine.memory, _MOST_ASKED)
+                self.shared.append(self.asked)
+            self.pieces[variable.name] = self.asked
+            return
         piece = self.pieces[variable.name] = self.machine.memory.allocate(variable.size)
         if variable.space == "shared":
             self.shared.append(piece)
@@ -82,6 +92,14 @@ class Loaded:
         """What the blocks of an entry share: its own variables and the module's."""
         variables = [*self.module.variables, *self.module.functions[name].variables]
         return [self.pieces[variable.name] for variable in variables if variable.space == "shared"]
+
+    def declared(self, name: str) -> int:
+        """The bytes that the blocks of an entry share without asking for them."""
+        end = 0
+        for variable in [*self.module.variables, *self.module.functions[name].variables]:
+            if variable.space == "shared" and not variable.external:
+                end = -(-end // variable.align) * variable.align + variable.size
+        return end
 
     def kernel(self, name: str) -> Code:
         """One of the entries, with the code that it runs."""
@@ -123,8 +141,11 @@ class Machine:
 
     # Launches.
 
-    def launch(self, loaded: Loaded, code: Code, blocks: int, threads: int, parameters: bytes) -> None:
-        """Runs all threads of a launch; MemoryFault and Trap for what goes wrong."""
+    def launch(self, loaded: Loaded, code: Code, blocks: int, threads: int, parameters: bytes, asked: int = 0) -> None:
+        """Runs all threads of a launch, whose blocks share so many bytes beside what the kernel declares; MemoryFault and Trap for what
+        goes wrong."""
+        if loaded.asked is not None:
+            loaded.asked.open(asked)
         frame = self.memory.allocate(len(parameters))
         frame.write(0, parameters)
         self.watches_constants = loaded.reads_constants

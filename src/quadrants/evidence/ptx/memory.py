@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["GARBAGE", "Constancy", "Memory", "MemoryFault", "Piece"]
+__all__ = ["GARBAGE", "Constancy", "Memory", "MemoryFault", "Piece", "Window"]
 
 GARBAGE = 0xA5
 _GAP = 64
@@ -33,6 +33,24 @@ class Piece:
 
     def __del__(self) -> None:
         self.memory.release(self.address, self.size)
+
+
+class Window(Piece):
+    """A range of which now more, now less is allocated: from its beginning on `size` bytes."""
+
+    def __init__(self, memory: Memory, room: int) -> None:
+        self._held = memory.allocate(room)
+        super().__init__(memory, self._held.address, 0)
+        self.open(0)
+
+    def open(self, size: int) -> None:
+        """From now on so many bytes are allocated."""
+        first, end = self.address, self.address + self._held.size
+        self.size = size
+        self.memory.valid[first:end] = np.arange(first, end) < first + size
+
+    def __del__(self) -> None:
+        """The whole range goes with what it is held by."""
 
 
 class Constancy:

@@ -16,7 +16,8 @@ class PtxError(Exception):
 @dataclass
 class Variable:
     """A variable of a state space: its name, bytes, alignment and, where it is initialised, its content; `symbols`: (offset,
-    name, addend) of words that are the address of another variable."""
+    name, addend) of words that are the address of another variable; `external`: its memory is somebody else's affair (of shared memory
+    the launch's)."""
 
     name: str
     space: str
@@ -24,6 +25,7 @@ class Variable:
     align: int
     content: bytes | None = None
     symbols: list[tuple[int, str, int]] = field(default_factory=list)
+    external: bool = False
 
 
 @dataclass
@@ -165,6 +167,7 @@ def _variable(statement: str) -> Variable:
     each = _BYTES[found["type"]]
     size = each * int(found["count"] or 1) if found["count"] != "" else 0
     made = Variable(found["name"], found["space"], size, int(found["align"] or each))
+    made.external = ".extern" in found["link"]
     if found["value"]:
         content = bytearray()
         for item in found["value"].strip().strip("{}").split(","):

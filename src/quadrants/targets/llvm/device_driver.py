@@ -44,6 +44,10 @@ class LaunchDriver(TimingDriver, Protocol):
         """Called before kernels are launched whose functions call themselves."""
         ...
 
+    def allow_shared(self, kernel: Any, asked: int) -> None:
+        """Called before a kernel is launched whose launches ask for so many bytes of shared memory."""
+        ...
+
     def write(self, address: int, data: bytes) -> None:
         """Copies bytes of the host to an address, behind everything launched before."""
         ...
@@ -52,8 +56,9 @@ class LaunchDriver(TimingDriver, Protocol):
         """Waits for everything launched before, and copies bytes from an address."""
         ...
 
-    def launch(self, kernel: Any, blocks: int, threads: int, parameters: bytes) -> None:
-        """Launches a kernel whose one parameter are those bytes; it may return before the kernel is done."""
+    def launch(self, kernel: Any, blocks: int, threads: int, parameters: bytes, asked: int = 0) -> None:
+        """Launches a kernel whose one parameter are those bytes; it may return before the kernel is done. `asked`: the bytes of shared
+        memory that each block has beside what the kernel declares."""
         ...
 
     def order(self, first: int, then: int) -> None:

@@ -13,7 +13,7 @@ is under way }, a node is { ptr kernel; i32 blocks; i32 threads; i64 bytes; ptr 
 ptr the bits of the frame that say where arrays are }. Where all else of a launch differs at most, machine code tells the driver.
 `void qd_graph_wait(ptr code, ptr qd_graph)`
     Waits until no other thread's run is under way; machine code looks again, as it alone says that a run is under way.
-`void qd_graph_note(ptr code, ptr qd_graph, i64 number, ptr kernel, i32 blocks, i32 threads, ptr frame, i64 bytes)`
+`void qd_graph_note(ptr code, ptr qd_graph, i64 number, ptr kernel, i32 blocks, i32 threads, i32 asked, ptr frame, i64 bytes)`
     A launch that differs from the graph's.
 `void qd_graph_finish(ptr code, ptr qd_graph)`
     Makes the graph what the launches of this run are, and launches it.
@@ -61,7 +61,8 @@ def graph_symbols(graph: GraphLaunches) -> dict[str, int]:
 
 
 class Node(MutableRecord):
-    """A launch: the driver's kernel, blocks, threads of each, the frame; or a mark. `mask`: the bits of the frame that say where
+    """A launch: the driver's kernel, blocks, threads of each, the frame, the bytes of shared memory that it asks for (the same at all launches of
+    a kernel); or a mark. `mask`: the bits of the frame that say where
     arrays are; `handle`: the driver's node, or what it has of a loop; `reach`: the memory that it reaches, None where it has its place in a row; `before`: the numbers of the nodes that
     it waits for (graph_order.py)."""
 
@@ -73,6 +74,7 @@ class Node(MutableRecord):
     handle: Any = None
     reach: Reach | None = None
     before: tuple[int, ...] = ()
+    asked: int = 0
 
 
 class GraphDriver(Protocol):
@@ -156,13 +158,13 @@ class GraphLaunches:
                 )
             time.sleep(_PAUSE)
 
-    def note(self, number: int, kernel: int, blocks: int, threads: int, frame: bytes) -> None:
+    def note(self, number: int, kernel: int, blocks: int, threads: int, asked: int, frame: bytes) -> None:
         """A launch that differs from the node of that number, or for which there is none. Machine code knows the nodes that are
         listed; those behind one that is new are asked about again, and listed when the run is over."""
         with self._told():
-            self._note(number, kernel, blocks, threads, frame)
+            self._note(number, kernel, blocks, threads, asked, frame)
 
-    def _note(self, number: int, kernel: int, blocks: int, threads: int, frame: bytes) -> None:
+    def _note(self, number: int, kernel: int, blocks: int, threads: int, asked: int, frame: bytes) -> None:
         self._state.differs = 1
         accesses = self.accesses.get(kernel)
         reach = reach_of(accesses, frame) if accesses is not None else None
@@ -178,7 +180,7 @@ class GraphLaunches:
         mask = mask_of(accesses or (), len(frame))
         content = ctypes.create_string_buffer(frame, len(frame))
         self._state.count = min(self._state.count, number)
-        self._nodes[number:] = [Node(kernel, blocks, threads, content, mask, reach=reach)]
+        self._nodes[number:] = [Node(kernel, blocks, threads, content, mask, reach=reach, asked=asked)]
 
     def finish(self) -> None:
         """The run has launched all that it launches."""
@@ -271,7 +273,7 @@ def graph_text(launch: str) -> str:
     """`i32 qd_graph_begin()`, which begins a run, `qd_launch`, `i32 qd_graph_end()`, which launches what the run has launched, and
     `void qd_graph_leave()`, which ends it; `launch`: LLVM text that defines
     `i32 qd_graph_launch(ptr graph)` of the driver, and `i32 qd_graph_set(ptr graph, ptr node, ptr kernel, i32 blocks, i32 threads,
-    ptr frame)`, which tells it of a launch that differs."""
+    i32 asked, ptr frame)`, which tells it of a launch that differs."""
     return f"{launch}{_TEXT}{_SERVICES}"
 
 
@@ -292,7 +294,7 @@ define internal i32 @{name}_code({parameters}) nounwind {{
 
 _SERVICES = (
     service_text("qd_graph_wait", "ptr")
-    + service_text("qd_graph_note", "ptr", "i64", "ptr", "i32", "i32", "ptr", "i64")
+    + service_text("qd_graph_note", "ptr", "i64", "ptr", "i32", "i32", "i32", "ptr", "i64")
     + service_text("qd_graph_finish", "ptr")
 )
 
@@ -300,7 +302,7 @@ _SERVICES = (
 _TEXT = """
 @qd_graph = external global [6 x i64]
 declare i32 @memcmp(ptr, ptr, i64)
-define internal i32 @qd_launch(ptr %kernel, i32 %blocks, i32 %threads, ptr %frame, i64 %bytes) nounwind {
+define internal i32 @qd_launch(ptr %kernel, i32 %blocks, i32 %threads, i32 %asked, ptr %frame, i64 %bytes) nounwind {
 entry:
   %k = load i64, ptr @qd_graph, align 8
   %next = add i64 %k, 1
@@ -367,7 +369,7 @@ word:
   %stays = icmp eq i64 %moved, 0
   br i1 %stays, label %words, label %other
 tell:
-  %told = call i32 @qd_graph_set(ptr %graph, ptr %handle, ptr %kernel, i32 %blocks, i32 %threads, ptr %frame)
+  %told = call i32 @qd_graph_set(ptr %graph, ptr %handle, ptr %kernel, i32 %blocks, i32 %threads, i32 %asked, ptr %frame)
   %taken = icmp eq i32 %told, 0
   br i1 %taken, label %keep, label %refused
 keep:
@@ -378,7 +380,7 @@ keep:
 refused:
   ret i32 %told
 other:
-  %code = call i32 @qd_graph_note_code(ptr @qd_graph, i64 %k, ptr %kernel, i32 %blocks, i32 %threads, ptr %frame, i64 %bytes)
+  %code = call i32 @qd_graph_note_code(ptr @qd_graph, i64 %k, ptr %kernel, i32 %blocks, i32 %threads, i32 %asked, ptr %frame, i64 %bytes)
   ret i32 %code
 done:
   ret i32 0

@@ -129,7 +129,7 @@ class Services:
             "qd_device_read": self.exported(self._read, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64),
             "qd_device_allocate": self.exported(self._allocate, *[ctypes.c_int64] * 3),
             "qd_graph_note": self.exported(
-                self._note, *[ctypes.c_int64] * 3, ctypes.c_int32, ctypes.c_int32, *[ctypes.c_int64] * 2
+                self._note, *[ctypes.c_int64] * 3, *[ctypes.c_int32] * 3, *[ctypes.c_int64] * 2
             ),
             "qd_graph_wait": self.exported(self._wait, ctypes.c_int64),
             "qd_graph_finish": self.exported(self._finish, ctypes.c_int64),
@@ -184,8 +184,10 @@ class Services:
     def _allocate(self, plan: int, number: int, size: int) -> None:
         self._device.provide(self.plans[plan], number, size)
 
-    def _note(self, graph: int, number: int, kernel: int, blocks: int, threads: int, frame: int, size: int) -> None:
-        self.graphs[graph].note(number, kernel, blocks, threads, ctypes.string_at(frame, size))
+    def _note(
+        self, graph: int, number: int, kernel: int, blocks: int, threads: int, asked: int, frame: int, size: int
+    ) -> None:
+        self.graphs[graph].note(number, kernel, blocks, threads, asked, ctypes.string_at(frame, size))
 
     def _wait(self, graph: int) -> None:
         self.graphs[graph].wait()
@@ -205,7 +207,7 @@ def compiled(
     launched: Sequence[tuple[Task, Frame]],
     launch_text: str,
     has_loops: bool | None,
-    shape: Shapes,
+    shapes: Shapes,
     level: int,
     verify: bool,
 ) -> tuple[tuple[tuple[str, bytes], ...], str, tuple[str, ...]]:
@@ -214,6 +216,6 @@ def compiled(
 
     machine = x64.host_machine()
     header = optimise.header(machine)
-    made = emit_host(module, launched, x64.record(), header, launch_text, shape, has_loops)
+    made = emit_host(module, launched, x64.record(), header, launch_text, shapes, has_loops)
     content = optimise.compile_text(made.text, machine, min(level, 1), verify)
     return ((made.entry, content),), made.entry, tuple(sorted(undefined_symbols(content)))

@@ -85,7 +85,7 @@ class LaunchDevice:
         elif options.graph_loops and loops.is_graph(True) and launch.graphs.has_loops():
             has_loops = True
         text = launch.text if has_loops is None else launch.graph_text
-        objects, entry, externals = compiled(module, launched, text, has_loops, self.shape, level, options.verify)
+        objects, entry, externals = compiled(module, launched, text, has_loops, prepared.shapes, level, options.verify)
         return self._over(HostText(objects, entry, externals), prepared)
 
     def restored(self, text: HostText, code: TaskCode) -> HostCode | None:
@@ -111,11 +111,11 @@ class LaunchDevice:
         """Memory for a temporary array; where there is none left, the other kernels have to do without theirs."""
         return self.services.provide(plan, self.driver.stream, number, size, self.allocate, self.driver.synchronise)
 
-    def shape(self, task: Task) -> LaunchShape:
-        """The threads of a task's launches."""
+    def shape(self, task: Task, asked: int) -> LaunchShape:
+        """The threads of a task's launches, which ask for so many bytes of shared memory."""
         block = block_of(task)
         blocks = _MOST_BLOCKS if block.whole or block.iterations else self.driver.multiprocessors * _WAVES
-        return LaunchShape(block.threads, blocks, block.whole)
+        return LaunchShape(block.threads, blocks, block.whole, asked)
 
     def check(self) -> None:
         """The error of a check that failed; waits for everything launched before, if a check may have failed there."""

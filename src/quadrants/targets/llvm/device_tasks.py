@@ -35,8 +35,8 @@ _PRINT_BYTES = 1 << 20
 
 class TaskCode(Record):
     """What a driver loads, and what its kernels' names and the ids of their messages and prints are; `arrays`: how many
-    temporary arrays the host's part makes; `title`: the kernel, and where it stands; `accesses`: the arrays of each task;
-    `is_recursive`: whether functions call themselves."""
+    temporary arrays the host's part makes; `title`: the kernel, and where it stands; `accesses`: the arrays of each task; `asked`: the bytes of
+    shared memory that its launches ask for; `is_recursive`: whether functions call themselves."""
 
     code: Any
     symbols: tuple[str, ...]
@@ -45,6 +45,7 @@ class TaskCode(Record):
     arrays: int
     title: str
     accesses: tuple[tuple[Access, ...], ...]
+    asked: tuple[int, ...]
     is_recursive: bool
 
 
@@ -96,6 +97,9 @@ class Tasks:
         if self.code.is_recursive:
             self._driver.allow_recursion()
         kernels = [loaded.kernel(symbol) for symbol in self.code.symbols]
+        for kernel, asked in zip(kernels, self.code.asked):
+            if asked:
+                self._driver.allow_shared(kernel, asked)
         variable = loaded.variable(STATE)
         if variable is not None and (self.code.messages or self.code.prints):
             room = _PRINT_BYTES if self.code.prints else 0
@@ -149,12 +153,12 @@ class LaunchedTasks(Tasks):
     ) -> None:
         accesses = tuple([accesses_of(task, frame) for task, frame in zip(tasks, compiled.frames)])
         made = (compiled.code, compiled.symbols, compiled.messages, compiled.prints)
-        code = TaskCode(*made, arrays, title, accesses, compiled.is_recursive)
+        code = TaskCode(*made, arrays, title, accesses, compiled.asked, compiled.is_recursive)
         super().__init__(device, code)
         self.compiled = compiled
         self.frames = compiled.frames
         self._ranks = [task.loop.attribute("rank") for task in tasks]
-        self._shapes = [device.shape(task) for task in tasks]
+        self.shapes = [device.shape(*pair) for pair in zip(tasks, compiled.asked)]
 
     def launch(self, number: int, values: Sequence[Any]) -> None:
         self.get_ready()
@@ -164,9 +168,10 @@ class LaunchedTasks(Tasks):
             count *= max(int(high) - int(low), 0)
         if count == 0:
             return
-        blocks, threads = self._shapes[number].of(count)
+        shape = self.shapes[number]
+        frame = _filled(self.frames[number], values)
         self.plan.launched = True
-        self._driver.launch(self._kernels[number], blocks, threads, _filled(self.frames[number], values))
+        self._driver.launch(self._kernels[number], *shape.of(count), frame, shape.asked)
 
 
 def _filled(frame: Frame, values: Sequence[Any]) -> bytes:

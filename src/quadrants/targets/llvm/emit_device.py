@@ -24,7 +24,7 @@ from quadrants.targets.llvm.emit_control import Handler
 from quadrants.targets.llvm.emit_functions import FrameWriter
 from quadrants.targets.llvm.emit_iterations import write_iterations, write_one_iteration
 from quadrants.targets.llvm.emit_parallel import op_may_fail
-from quadrants.targets.llvm.emit_threads import block_of
+from quadrants.targets.llvm.emit_threads import asked_memory, block_of
 from quadrants.targets.llvm.writer import Unit
 
 __all__ = ["QUOTIENT", "CompiledTasks", "DeviceModule", "DeviceWords", "emit_tasks"]
@@ -58,6 +58,7 @@ class DeviceWords(Record):
     this thread among all of the launch, and how many they are), `void @qd_fail(i64, ptr, i64)`, `void @qd_print(ptr, i64)`,
     `i1 @qd_failed()` (whether a check of this or an earlier task failed), and those of `emit_threads.SYMBOLS`; `supported`: the
     symbols defined there.
+    declared_memory: the bytes that a block shares, at most, where its kernel declares them: of more a launch asks for all. None: all is declared.
     opening: the first lines of kernels, which make `%frame` of the parameter where it is not that itself. handlers: what writes
     operations that the device alone has.
     The others are the fields of those names of `Program`.
@@ -68,6 +69,7 @@ class DeviceWords(Record):
     attributes: str
     support: str
     supported: tuple[str, ...]
+    declared_memory: int | None = None
     opening: tuple[str, ...] = ()
     stack_space: int = 0
     constant_space: int = 0
@@ -80,12 +82,13 @@ class DeviceWords(Record):
 
 
 class DeviceModule(Record):
-    """The LLVM text (`text`) of all tasks, their symbols in order, their frames, what message and print ids stand for, and whether
-    functions call themselves, directly or through others."""
+    """The LLVM text (`text`) of all tasks, their symbols in order, their frames, the bytes of shared memory that their launches ask
+    for, what message and print ids stand for, and whether functions call themselves, directly or through others."""
 
     text: str
     symbols: tuple[str, ...]
     frames: tuple[Frame, ...]
+    asked: tuple[int, ...]
     messages: dict[int, Message]
     prints: dict[int, PrintFormat]
     is_recursive: bool
@@ -128,15 +131,17 @@ def emit_tasks(
             emit_functions.write_function(unit, module.functions[name], program.symbols[name], "internal ")
     symbols: list[str] = []
     frames: list[Frame] = []
+    asked = tuple([asked_memory(task, words.declared_memory) for task in tasks])
     for number, task in enumerate(tasks):
         location = task.function.location
         symbols.append(f"task{number}" + (f"_line{location.line}" if location is not None else ""))
         frames.append(frame_layout(task.function))
         if module.kernel.attributes.get("may_alias"):
             program.may_alias.add(task.function.name)
-        _write_task(unit, task, frames[-1], symbols[-1], words)
+        _write_task(unit, task, frames[-1], symbols[-1], words, asked[number] > 0)
     text = header + words.support + QUOTIENT + unit.text()
-    return DeviceModule(text, tuple(symbols), tuple(frames), unit.messages, unit.prints, _is_recursive(module, groups))
+    made = (text, tuple(symbols), tuple(frames), asked, unit.messages, unit.prints)
+    return DeviceModule(*made, _is_recursive(module, groups))
 
 
 def _is_recursive(module: Module, groups: Sequence[Sequence[str]]) -> bool:
@@ -159,7 +164,7 @@ def _reached(module: Module, tasks: Sequence[Task]) -> list[list[str]]:
     return list(found.values())
 
 
-def _write_task(unit: Unit, task: Task, frame: Frame, symbol: str, words: DeviceWords) -> None:
+def _write_task(unit: Unit, task: Task, frame: Frame, symbol: str, words: DeviceWords, asks: bool) -> None:
     writer = DeviceTaskWriter(unit, task.function, frame)
     writer.constant_arrays = _constant_arrays(task) if not writer.may_alias else frozenset()
     writer.prologue.extend(["  " + line for line in words.opening])
@@ -172,7 +177,7 @@ def _write_task(unit: Unit, task: Task, frame: Frame, symbol: str, words: Device
         writer.begin(go)
     block = block_of(task)
     if block.whole:
-        emit_threads.write_blocks(writer, loop, words.handlers)
+        emit_threads.write_blocks(writer, loop, words.handlers, asks)
     elif block.iterations:
         write_one_iteration(writer, task, block)
     else:

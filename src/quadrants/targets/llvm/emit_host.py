@@ -2,8 +2,9 @@
 
 Arrays in the kernel's frame are descriptors of the device's memory. What the code calls:
 
-`i32 qd_launch(ptr kernel, i32 blocks, i32 threads, ptr frame, i64 bytes)`
-    Launches a kernel of the driver's on a task's frame, which is its to change afterwards: the driver's `launch_text`.
+`i32 qd_launch(ptr kernel, i32 blocks, i32 threads, i32 asked, ptr frame, i64 bytes)`
+    Launches a kernel of the driver's on a task's frame, which is its to change afterwards: the driver's `launch_text`. `asked`: the bytes of
+    shared memory that each block has beside what the kernel declares, the same at all launches of a kernel.
 `void qd_device_read(ptr code, ptr to, i64 address, i64 bytes)`
     Waits for what was launched, and copies bytes from the device.
 `void qd_device_allocate(ptr code, ptr plan, i64 number, i64 bytes)`
@@ -21,7 +22,7 @@ The entry gives 0, or the first code other than 0 that it was given.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from quadrants.digest import blake2b
 from quadrants.ir.nodes import Block, Module, Op, Value, walk
@@ -61,11 +62,13 @@ class HostText(Record):
 
 
 class LaunchShape(Record):
-    """The threads of a launch of so many iterations: blocks of `threads` at most (`threads_for`), and `blocks` of them at most; `whole`: a block of `threads` for each iteration."""
+    """The threads of a launch of so many iterations: blocks of `threads` at most (`threads_for`), and `blocks` of them at most; `whole`: a block of `threads` for each iteration; `asked`: the bytes of shared
+    memory that each asks for."""
 
     threads: int
     blocks: int
     whole: bool = False
+    asked: int = 0
 
     def of(self, count: int) -> tuple[int, int]:
         """Blocks, and threads of each."""
@@ -75,20 +78,20 @@ class LaunchShape(Record):
         return min(-(-count // threads), self.blocks), threads
 
 
-Shapes = Callable[[Task], LaunchShape]
-"""The shape of each task's launches."""
+Shapes = Sequence[LaunchShape]
+"""The shape of each task's launches, in their order."""
 
 
 class _HostWriter(EntryWriter):
     """Writes the entry."""
 
     def __init__(
-        self, unit: Unit, module: Module, launched: Sequence[tuple[Task, Frame]], shape: Shapes, has_loops: bool | None
+        self, unit: Unit, module: Module, launched: Sequence[tuple[Task, Frame]], shapes: Shapes, has_loops: bool | None
     ) -> None:
         super().__init__(unit, module.kernel, frame_layout(module.kernel))
         loops = [op for op in walk(module.kernel.body) if op.attribute("parallel")]
         self.launched = {loop: (k, *pair) for k, (loop, pair) in enumerate(zip(loops, launched))}
-        self.shape = shape
+        self.shapes = shapes
         self.is_graph = has_loops is not None
         self.decided = HostLoops(module) if has_loops else None
         self.handlers = {**DISPATCH, **_HANDLERS}
@@ -140,7 +143,7 @@ def emit_host(
     record: CapabilityRecord,
     header: str,
     launch_text: str,
-    shape: Shapes,
+    shapes: Shapes,
     has_loops: bool | None,
 ) -> HostText:
     """Emits what `offload` left to the host. `launched`: the tasks with their frames, in the order of their loops; `record`,
@@ -150,7 +153,7 @@ def emit_host(
     program.may_alias.add(module.kernel.name)  # the host reaches no element
     unit = Unit(program)
     unit.defined.update(["qd_launch", PLAN, STREAM, *LOOP_MARKS])
-    writer = _HostWriter(unit, module, launched, shape, has_loops)
+    writer = _HostWriter(unit, module, launched, shapes, has_loops)
     if writer.is_graph:
         writer.begin_graph()
     values = write_region(writer, module.kernel.body)
@@ -172,18 +175,18 @@ def _for(writer: Writer, op: Op) -> None:
         CONTROL["for"](writer, op)
         return
     number, task, frame = writer.launched[op]
-    shape = writer.shape(task)
+    shape = writer.shapes[number]
     if task.iterations is not None:
         if task.iterations:
             blocks, threads = shape.of(task.iterations)
-            _launch(writer, number, str(blocks), str(threads), _filled(writer, task, frame), frame)
+            _launch(writer, number, (str(blocks), str(threads)), _filled(writer, task, frame), frame)
         return
     count = _count(writer, op)
     wanted, after = writer.new_label(), writer.new_label()
     writer.branch(writer.assign(f"icmp sgt i64 {count}, 0"), wanted, after)
     writer.begin(wanted)
     filled = _filled(writer, task, frame)
-    _launch(writer, number, *_shape(writer, count, shape), filled, frame)
+    _launch(writer, number, _shape(writer, count, shape), filled, frame)
     writer.jump(after)
     writer.begin(after)
 
@@ -199,10 +202,15 @@ def _count(writer: _HostWriter, op: Op) -> str:
     return count
 
 
-def _launch(writer: _HostWriter, number: int, blocks: str, threads: str, filled: str, frame: Frame) -> None:
-    arguments = f"ptr {writer.kernel_of(number)}, i32 {blocks}, i32 {threads}, ptr {filled}, i64 {max(frame.size, 8)}"
+_LAUNCH_TYPES = "ptr, i32, i32, i32, ptr, i64"
+
+
+def _launch(writer: _HostWriter, number: int, sizes: tuple[str, str], filled: str, frame: Frame) -> None:
+    """`sizes`: blocks, and threads of each."""
+    shape = f"i32 {sizes[0]}, i32 {sizes[1]}, i32 {writer.shapes[number].asked}"
+    arguments = f"ptr {writer.kernel_of(number)}, {shape}, ptr {filled}, i64 {max(frame.size, 8)}"
     writer.line(f"store i64 1, ptr @{PLAN}, align 8")
-    code = writer.call("i32", "qd_launch", arguments, "ptr, i32, i32, ptr, i64")
+    code = writer.call("i32", "qd_launch", arguments, _LAUNCH_TYPES)
     writer.give_back_unless_zero(code)
 
 
@@ -285,8 +293,8 @@ def _mark_flag(writer: _HostWriter, mark: str, flag: Value, is_inverted: bool) -
 
 def _mark(writer: _HostWriter, mark: str, place: str, size: int) -> None:
     """Where a loop or a branch begins or ends stands among the launches."""
-    arguments = f"ptr @{mark}, i32 0, i32 0, ptr {place}, i64 {size}"
-    writer.give_back_unless_zero(writer.call("i32", "qd_launch", arguments, "ptr, i32, i32, ptr, i64"))
+    arguments = f"ptr @{mark}, i32 0, i32 0, i32 0, ptr {place}, i64 {size}"
+    writer.give_back_unless_zero(writer.call("i32", "qd_launch", arguments, _LAUNCH_TYPES))
 
 
 def _load(writer: Writer, op: Op) -> None:

@@ -5,9 +5,11 @@ What a device has for it are functions of its support (`SYMBOLS`); all else is s
 
 from __future__ import annotations
 
+import math
+
 from quadrants.errors import QuadrantsInternalError
-from quadrants.ir.nodes import Op
-from quadrants.ir.threads import SHARED_ALIGNMENT, block_size, is_threads_loop, threads_loop_of
+from quadrants.ir.nodes import Op, walk
+from quadrants.ir.threads import SHARED_ALIGNMENT, block_size, is_threads_loop, shared_places, threads_loop_of
 from quadrants.ir.types import ArrayType
 from quadrants.passes.fold import number_of
 from quadrants.records import Record
@@ -18,7 +20,17 @@ from quadrants.targets.llvm.emit_control import HANDLERS as CONTROL
 from quadrants.targets.llvm.scalars import memory_type, register_type
 from quadrants.targets.llvm.writer import Loop, Writer, scalar
 
-__all__ = ["BLOCK", "MULTIPLE", "SYMBOLS", "BlockOfThreads", "block_of", "threads_for", "write_blocks", "write_fence"]
+__all__ = [
+    "BLOCK",
+    "MULTIPLE",
+    "SYMBOLS",
+    "BlockOfThreads",
+    "asked_memory",
+    "block_of",
+    "threads_for",
+    "write_blocks",
+    "write_fence",
+]
 
 BLOCK = 256
 """Threads of a block that is launched for a plain loop, at most, where the user does not say how many."""
@@ -28,6 +40,9 @@ MULTIPLE = 32
 
 _MOST_FIXED = 1 << 22
 """Iterations, at most, of which each has a thread of its own where constants say how many they are."""
+
+_ASKED = "qd_asked"
+"""The memory that a launch asks for beside what kernels declare."""
 
 SYMBOLS = ("qd_place", "qd_block", "qd_blocks", "qd_barrier", "qd_shuffle", "qd_ballot", "qd_team_barrier")
 """Functions of a device: `i64 @qd_place()`, the thread's number in its block; `i64 @qd_block()` and `i64 @qd_blocks()`, the block's
@@ -65,11 +80,31 @@ def threads_for(count: int, most: int) -> int:
     return min(-(-count // MULTIPLE) * MULTIPLE, most) if count > 1 else 1
 
 
-def write_blocks(writer: Writer, loop: Op, own: dict[str, Handler]) -> None:
+def asked_memory(task: Task, declared: int | None) -> int:
+    """The bytes of shared memory that a launch of a task asks for; 0 where the kernel declares what its blocks share: that may be as
+    many as `declared` says, any number where it is None."""
+    size = shared_places([_bytes(op) for op in _shared_ops(task.loop)])[1]
+    return size if declared is not None and size > declared else 0
+
+
+def _shared_ops(loop: Op) -> list[Op]:
+    return [op for op in walk(loop.regions[0]) if op.kind == "shared"]
+
+
+def _bytes(op: Op) -> int:
+    type_ = op.results[0].type
+    assert type(type_) is ArrayType
+    return math.prod(type_.trailing) * type_.scalar.bytes
+
+
+def write_blocks(writer: Writer, loop: Op, own: dict[str, Handler], asks: bool) -> None:
     """A grid loop: each block that was launched takes a block of the loop, then the one that lies as many further as there are
     blocks. Law: no thread begins with the next one before all are done with the memory of this one; those who are not in
-    the last block have none after it, and end. `own`: what writes operations of the device's own."""
+    the last block have none after it, and end. `own`: what writes operations of the device's own; `asks`: whether the launch asks for
+    the memory that a block shares (`asked_memory`)."""
     writer.handlers = {**DISPATCH, **_HANDLERS, **own}
+    if asks:
+        writer.handlers["shared"] = _part_of_asked(writer, _shared_ops(loop))
     _, high = (writer.name(bound) for bound in loop.operands[:2])
     first, step = writer.call("i64", "qd_block", "", ""), writer.call("i64", "qd_blocks", "", "")
     head, inside, latch, more, done = (writer.new_label() for _ in range(5))
@@ -122,15 +157,30 @@ def _shared(writer: Writer, op: Op) -> None:
     (value,), unit = op.results, writer.unit
     type_ = value.type
     assert type(type_) is ArrayType
-    count = 1
-    for size in type_.trailing:
-        count *= size
+    count = math.prod(type_.trailing)
     name = f"qd.shared.{len(unit.constants)}"
     memory = f"[{count} x {memory_type(type_.scalar)}]"
     alignment = max(SHARED_ALIGNMENT, type_.scalar.bytes)
     unit.constants.append(f"@{name} = internal unnamed_addr addrspace(3) global {memory} undef, align {alignment}")
     pointer = f"addrspacecast (ptr addrspace(3) @{name} to ptr)"
     writer.arrays[value] = ArrayAccess(writer, type_, pointer, writer.alias_scope())
+
+
+def _part_of_asked(writer: Writer, ops: list[Op]) -> Handler:
+    """What writes those operations: all arrays lie in the one that a module has for what launches ask for."""
+    places = dict(zip(ops, shared_places([_bytes(op) for op in ops])[0]))
+    declared = f"@{_ASKED} = external addrspace(3) global [0 x i8], align {SHARED_ALIGNMENT}"
+    if declared not in writer.unit.constants:
+        writer.unit.constants.append(declared)
+
+    def part(writer: Writer, op: Op) -> None:
+        (value,) = op.results
+        assert type(value.type) is ArrayType
+        where = f"getelementptr (i8, ptr addrspace(3) @{_ASKED}, i64 {places[op]})"
+        pointer = f"addrspacecast (ptr addrspace(3) {where} to ptr)"
+        writer.arrays[value] = ArrayAccess(writer, value.type, pointer, writer.alias_scope())
+
+    return part
 
 
 def _barrier(writer: Writer, op: Op) -> None:

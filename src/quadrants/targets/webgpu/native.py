@@ -51,7 +51,7 @@ define internal i32 @qd_graph_end() nounwind {{
   %code = call i32 @qd_launches_end_code()
   ret i32 %code
 }}
-define internal i32 @qd_launch(ptr %kernel, i32 %blocks, i32 %threads, ptr %frame, i64 %bytes) nounwind {{
+define internal i32 @qd_launch(ptr %kernel, i32 %blocks, i32 %threads, i32 %asked, ptr %frame, i64 %bytes) nounwind {{
 entry:
   %size = add i64 %bytes, {_HEAD.size}
   %at.taken = getelementptr i8, ptr @qd_launches, i64 8
@@ -181,7 +181,8 @@ class NativeHost:
         """The host's part of a kernel whose tasks neither print nor check."""
         launched = list(zip(tasks, prepared.frames))
         level = 1 if options.opt_level else 0
-        objects, entry, externals = compiled(module, launched, _TEXT, False, _shape, level, options.verify)
+        shapes = [_shape(task) for task in tasks]
+        objects, entry, externals = compiled(module, launched, _TEXT, False, shapes, level, options.verify)
         plan = Plan(len(temporaries(module)), len(tasks))
         self._services.plans[plan.address] = plan
         numbers = [next(self._numbers) for _ in tasks]

@@ -109,6 +109,9 @@ class HipDriver:
     def allow_recursion(self) -> None:
         raise AssertionError("kernels for AMD's GPUs have no functions that call themselves")
 
+    def allow_shared(self, kernel: Any, asked: int) -> None:
+        raise AssertionError("kernels for AMD's GPUs declare what their blocks share")
+
     def write(self, address: int, data: bytes) -> None:
         """Copies bytes to an address; behind all launches, for they are of one stream."""
         self._here()
@@ -128,12 +131,12 @@ class HipDriver:
         self._here()
         self._call("hipFree", ctypes.c_void_p(address))
 
-    def launch(self, kernel: Any, blocks: int, threads: int, parameters: bytes) -> None:
+    def launch(self, kernel: Any, blocks: int, threads: int, parameters: bytes, asked: int = 0) -> None:
         """The driver copies the parameters before it returns, and fills in the hidden ones."""
         self._here()
         frame = ctypes.create_string_buffer(parameters, len(parameters))
         pointers = (ctypes.c_void_p * 1)(ctypes.addressof(frame))
-        sizes = [ctypes.c_uint(number) for number in (blocks, 1, 1, threads, 1, 1, 0)]
+        sizes = [ctypes.c_uint(number) for number in (blocks, 1, 1, threads, 1, 1, asked)]
         self._call("hipModuleLaunchKernel", kernel, *sizes, None, pointers, None)
 
     def order(self, first: int, then: int) -> None:

@@ -24,7 +24,7 @@ __all__ = [
     "uses_warpgroups",
 ]
 
-VERSION = "2"
+VERSION = "3"
 SM = (75, 80, 86, 87, 89, 90, 100, 120)
 """The processors that code is made for; newer ones of a family run the code of older ones."""
 
@@ -72,16 +72,22 @@ def _processor(sm: int, warpgroups: bool) -> str:
     return f"sm_{sm}a" if warpgroups else f"sm_{sm}"
 
 
+SHARED_MEMORY = {75: 64, 80: 163, 86: 99, 87: 163, 89: 99, 90: 227, 100: 227, 120: 99}
+"""KiB that a block shares at most, where a launch asks for them. The driver is asked what it is on the GPU at hand."""
+
+
 @lru_cache(maxsize=16)
-def record_of(sm: int, warpgroups: bool = False) -> CapabilityRecord:
-    """The capability record of a processor. `warpgroups`: its warpgroups multiply, and are known to do so rightly (probe.py)."""
+def record_of(sm: int, warpgroups: bool = False, shared_memory: int | None = None) -> CapabilityRecord:
+    """The capability record of a processor. `warpgroups`: its warpgroups multiply, and are known to do so rightly (probe.py);
+    `shared_memory`: the bytes that a block shares at most, where the GPU says so."""
+    shared = SHARED_MEMORY[sm] << 10 if shared_memory is None else shared_memory
     if warpgroups and sm != WARPGROUPS:
         raise ValueError(
             f"warpgroups of sm_{sm} do not multiply matrices in shared memory: those of sm_{WARPGROUPS} do"
         )
     return CapabilityRecord(
         name="cuda",
-        version=f"cuda-{VERSION}/{_processor(sm, warpgroups)}",
+        version=f"cuda-{VERSION}/{_processor(sm, warpgroups)}/{shared}",
         dtypes=DTYPES,
         float_atomics=frozenset(["f16", "f32", "f64", *(["bf16"] if sm >= 90 else [])]),
         fused_multiply_add=True,
@@ -89,7 +95,7 @@ def record_of(sm: int, warpgroups: bool = False) -> CapabilityRecord:
         block_threads=1024,
         launches=True,
         subgroup_sizes=(32,),
-        shared_memory_bytes=48 * 1024,
+        shared_memory_bytes=shared,
         tensor_products=frozenset(["f16", "bf16", "tf32"] if sm >= 80 else []),
         asynchronous_copies=sm >= 80,
         shared_products=_SHARED if warpgroups else frozenset[str](),

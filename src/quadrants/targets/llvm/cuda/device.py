@@ -18,9 +18,11 @@ __all__ = ["Driver", "device_of"]
 
 
 class Driver(LaunchDriver, Protocol):
-    """NVIDIA's driver, or what takes its place; `sm` is the GPU's number, `device` its memory and launches (`device_of`)."""
+    """NVIDIA's driver, or what takes its place; `sm` is the GPU's number, `shared_memory` the bytes that a block of its shares at most, `device` its
+    memory and launches (`device_of`)."""
 
     sm: int
+    shared_memory: int
     device: LaunchDevice
     shared_products: Container[str]
 

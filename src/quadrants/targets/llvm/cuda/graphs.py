@@ -115,7 +115,7 @@ class GraphCalls:
         parameters.func = self._cuda.CUfunction(node.kernel)
         parameters.gridDimX, parameters.blockDimX = node.blocks, node.threads
         parameters.gridDimY = parameters.gridDimZ = parameters.blockDimY = parameters.blockDimZ = 1
-        parameters.sharedMemBytes = 0
+        parameters.sharedMemBytes = node.asked
         parameters.kernelParams = ctypes.addressof(pointers)
         return parameters, (pointers, node.frame)
 

@@ -96,14 +96,14 @@ _LAUNCH = (
 declare i32 @cuCtxSetCurrent(ptr)
 declare i32 @cuLaunchKernel(ptr, i32, i32, i32, i32, i32, i32, i32, ptr, ptr, ptr)
 declare void @qd_device_failed(i32)
-define internal i32 @qd_launch(ptr %kernel, i32 %blocks, i32 %threads, ptr %frame, i64 %bytes) nounwind {
+define internal i32 @qd_launch(ptr %kernel, i32 %blocks, i32 %threads, i32 %asked, ptr %frame, i64 %bytes) nounwind {
 entry:
   %pointers = alloca ptr, align 8
   store ptr %frame, ptr %pointers, align 8
 """
     + _IN_CONTEXT.replace(
         "CALL",
-        "@cuLaunchKernel(ptr %kernel, i32 %blocks, i32 1, i32 1, i32 %threads, i32 1, i32 1, i32 0, ptr %stream, ptr %pointers, ptr null)",
+        "@cuLaunchKernel(ptr %kernel, i32 %blocks, i32 1, i32 1, i32 %threads, i32 1, i32 1, i32 %asked, ptr %stream, ptr %pointers, ptr null)",
     )
     + "}\n"
 )
@@ -120,7 +120,7 @@ entry:
     + _IN_CONTEXT.replace("CALL", "@cuGraphLaunch(ptr %graph, ptr %stream)")
     + """}
 declare i32 @cuGraphExecKernelNodeSetParams_v2(ptr, ptr, ptr)
-define internal i32 @qd_graph_set(ptr %graph, ptr %node, ptr %kernel, i32 %blocks, i32 %threads, ptr %frame) nounwind {
+define internal i32 @qd_graph_set(ptr %graph, ptr %node, ptr %kernel, i32 %blocks, i32 %threads, i32 %asked, ptr %frame) nounwind {
 entry:
   %pointers = alloca ptr, align 8
   store ptr %frame, ptr %pointers, align 8
@@ -131,6 +131,8 @@ entry:
   store i32 %blocks, ptr %at.blocks, align 4
   %at.threads = getelementptr inbounds %node_parameters, ptr %parameters, i32 0, i32 4
   store i32 %threads, ptr %at.threads, align 4
+  %at.asked = getelementptr inbounds %node_parameters, ptr %parameters, i32 0, i32 7
+  store i32 %asked, ptr %at.asked, align 4
   %at.pointers = getelementptr inbounds %node_parameters, ptr %parameters, i32 0, i32 8
   store ptr %pointers, ptr %at.pointers, align 8
 """
@@ -179,6 +181,7 @@ class NvidiaDriver(StreamCalls, GraphCalls):
         major, minor = (self._attribute(f"COMPUTE_CAPABILITY_{part}") for part in ("MAJOR", "MINOR"))
         self.sm = 10 * major + minor
         self.multiprocessors = self._attribute("MULTIPROCESSOR_COUNT")
+        self.shared_memory = self._attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN")
         self._has_stack = False
         self._words = (ctypes.c_uint64 * 2)(int(self._context), 0)
         self._native: NativeLaunch | None = None
@@ -309,6 +312,12 @@ class NvidiaDriver(StreamCalls, GraphCalls):
                 size //= 2
         self._has_stack = True
 
+    def allow_shared(self, kernel: Any, asked: int) -> None:
+        """Without this word the driver refuses launches that ask for more than 48 KiB."""
+        self._here()
+        attribute = self._cuda.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        self._call(self._cuda.cuFuncSetAttribute, kernel, attribute, asked)
+
     def write(self, address: int, data: bytes) -> None:
         """Copies bytes to an address; behind all launches, for they are of one stream."""
         self._here()
@@ -328,13 +337,13 @@ class NvidiaDriver(StreamCalls, GraphCalls):
         """Finalisers call this."""
         self._aside((self._cuda.cuMemFree, address))
 
-    def launch(self, kernel: Any, blocks: int, threads: int, parameters: bytes) -> None:
+    def launch(self, kernel: Any, blocks: int, threads: int, parameters: bytes, asked: int = 0) -> None:
         """The driver copies the parameters before it returns."""
         self._here()
         frame = ctypes.create_string_buffer(parameters, len(parameters))
         pointers = (ctypes.c_void_p * 1)(ctypes.addressof(frame))
         place = ctypes.addressof(pointers)
-        self._call(self._cuda.cuLaunchKernel, kernel, blocks, 1, 1, threads, 1, 1, 0, self.stream, place, 0)
+        self._call(self._cuda.cuLaunchKernel, kernel, blocks, 1, 1, threads, 1, 1, asked, self.stream, place, 0)
 
     def synchronise(self, stream: int | None = None) -> None:
         self._here()

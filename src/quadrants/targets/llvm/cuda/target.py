@@ -19,7 +19,7 @@ __all__ = ["build", "facts", "record", "restored", "shared_device", "surrounding
 def record() -> CapabilityRecord:
     """The capability record of the process's GPU, which is asked about its warpgroups when a kernel would use them."""
     driver = drivers.current()
-    found = compile.record_of(compile.generation(driver.sm), driver.may_warpgroups)
+    found = compile.record_of(compile.generation(driver.sm), driver.may_warpgroups, driver.shared_memory)
     return replace(found, shared_products=driver.shared_products) if driver.may_warpgroups else found
 
 

@@ -89,6 +89,7 @@ define internal i64 @qd_ballot(i64 %members, i1 %vote) alwaysinline convergent n
 WORDS = DeviceWords(
     assembly_registers=PTX_REGISTERS,
     convention="ptx_kernel",
+    declared_memory=48 << 10,
     frame='ptr byval([{size} x i8]) align 8 "nvvm.grid_constant" %frame',
     attributes='"nvvm.maxntid"="{threads},1,1" "nvvm.minctasm"="1"',
     support=_SUPPORT + STATE_FUNCTIONS,
