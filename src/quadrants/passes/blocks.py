@@ -29,7 +29,14 @@ from quadrants.passes.thread_stretches import Stretches
 
 __all__ = ["run"]
 
-_DIVISIONS = {"floordiv": "floordiv", "truncdiv": "floordiv", "mod": "mod", "truncmod": "mod"}
+_DIVISIONS = {
+    "floordiv": "floordiv",
+    "truncdiv": "floordiv",
+    "shr": "floordiv",
+    "mod": "mod",
+    "truncmod": "mod",
+    "bit_and": "mod",
+}
 
 
 def run(module: Module, context: PassContext) -> None:
@@ -189,26 +196,34 @@ def _check_loop(loop: Op, size: int) -> None:
 
 class _Places:
     """What the threads' numbers are: in the block, of all, and as counters of the user's loop. The number of all, divided by
-    a multiple of the block's size, is the same for all threads of a block: that the analysis of control flow sees."""
+    a multiple of the block's size, or without the number in the block, is the same for all threads of a block: that the analysis of
+    control flow sees. It may be divided in steps, as the counters of a nest are: `numbers` are the values that are the number of all
+    divided by what divides the size."""
 
     def __init__(self, builder: Builder, number: Value, thread: Value, first: Value, size: int) -> None:
         self.builder = builder
         self.number = number
         self.thread = thread
         self.size = size
+        self.first = first
         self.flat = builder.add(first, thread)
-        self.numbers = {self.flat}
+        self.numbers = {self.flat: 1}
 
     def counters(self, starts: list[Value], counts: list[Value]) -> list[Value]:
         builder, rest = self.builder, self.flat
         found: list[Value] = []
         for axis in range(len(starts) - 1, 0, -1):
-            found.insert(0, self._divided("mod", rest, counts[axis]) or builder.mod(rest, counts[axis]))
-            rest = self._divided("floordiv", rest, counts[axis]) or builder.floordiv(rest, counts[axis])
+            count, by = counts[axis], _constant(counts[axis]) or 0
+            found.insert(0, self._divided("mod", rest, by) or builder.mod(rest, count))
+            quotient = self._divided("floordiv", rest, by)
+            if quotient is None:
+                quotient = builder.floordiv(rest, count)
+                self._note(quotient, rest, by)
+            rest = quotient
         found.insert(0, rest)
         counters = [builder.add(start, at) for start, at in zip(starts, found)]
-        if len(starts) == 1 and _constant(starts[0]) == 0:
-            self.numbers.add(counters[0])
+        if _constant(starts[0]) == 0 and rest in self.numbers:
+            self.numbers[counters[0]] = self.numbers[rest]
         return counters
 
     def name(self, ops: list[Op], into: Block) -> None:
@@ -231,24 +246,53 @@ class _Places:
     def _named(self, op: Op, block: Block) -> Value | None:
         if op.kind == "thread_index":
             return self.thread if op.attributes["of"] == "block" else self.flat
+        self.builder.block = block
+        if (
+            op.kind == "sub"
+            and _uncast(op.operands[1]) is self.thread
+            and self.numbers.get(_uncast(op.operands[0])) == 1
+        ):
+            return self.builder.cast(self.first, op.results[0].type)
         if op.kind not in _DIVISIONS or op.operands[0].type.scalar.is_float:
             return None
-        self.builder.block = block
-        return self._divided(_DIVISIONS[op.kind], *op.operands)
-
-    def _divided(self, kind: str, number: Value, divisor: Value) -> Value | None:
-        by = _constant(divisor)
-        if by is None or by <= 0 or by % self.size or _uncast(number) not in self.numbers:
+        kind, number, by = _DIVISIONS[op.kind], op.operands[0], _divisor(op)
+        if by is None:
             return None
-        builder, blocks = self.builder, by // self.size
+        found = self._divided(kind, number, by)
+        if found is None and kind == "floordiv":
+            self._note(op.results[0], number, by)
+        return found
+
+    def _note(self, quotient: Value, number: Value, by: int) -> None:
+        """Notes what a thread's number is divided by, where more of it may be divided."""
+        known = self.numbers.get(_uncast(number))
+        if known is not None and by > 0 and self.size % (known * by) == 0:
+            self.numbers[quotient] = known * by
+
+    def _divided(self, kind: str, number: Value, by: int) -> Value | None:
+        """The quotient or the rest of a thread's number where its block's number tells it."""
+        known = self.numbers.get(_uncast(number))
+        if known is None or by <= 0 or known * by % self.size:
+            return None
+        builder, blocks = self.builder, known * by // self.size
         if kind == "floordiv":
             found = self.number if blocks == 1 else builder.floordiv(self.number, builder.index(blocks))
-        elif blocks == 1:
-            found = self.thread
         else:
-            before = builder.mul(builder.mod(self.number, builder.index(blocks)), builder.index(self.size))
-            found = builder.add(before, self.thread)
+            found = self.thread if known == 1 else builder.floordiv(self.thread, builder.index(known))
+            if blocks > 1:
+                before = builder.mod(self.number, builder.index(blocks))
+                found = builder.add(builder.mul(before, builder.index(self.size // known)), found)
         return builder.cast(found, number.type)
+
+
+def _divisor(op: Op) -> int | None:
+    """What a whole number is divided by: shifts and masks divide by powers of two."""
+    by = _constant(op.operands[1])
+    if by is None:
+        return None
+    if op.kind == "shr":
+        return 1 << by if 0 <= by < 62 else None
+    return by + 1 if op.kind == "bit_and" and by & (by + 1) == 0 else by if op.kind != "bit_and" else None
 
 
 def _uncast(value: Value) -> Value:
