@@ -221,6 +221,8 @@ def _call_object(walker: Walker, value: Any, arguments: Arguments, node: ast.AST
         if handler is None:
             raise walker.error(node, f"'{name}' is not available in kernels of this release")
         return handler(walker, arguments, node)
+    if protocol.makes_type(value):
+        return _make_type(walker, value, arguments.with_static_tuples(), node)
     if isinstance(getattr(value, "__self__", None), str):
         from quadrants.frontend.printing import call_of_text
 
@@ -271,6 +273,17 @@ def _call_now(walker: Walker, value: Any, arguments: Arguments, node: ast.AST) -
         raise walker.error(node, f"{type(reason).__name__} while evaluating at compile time: {reason}") from reason
     walker.compilation.called(value, positional, keywords)
     return Static(result)
+
+
+def _make_type(walker: Walker, maker: Any, arguments: Arguments, node: ast.AST) -> Binding:
+    """A type of vectors or matrices: nothing is observed, since the same arguments give the same type."""
+    if not arguments.all_static:
+        raise walker.error(node, "the sizes of a type must be known at compile time", kind=QuadrantsTypeError)
+    positional, keywords = arguments.objects()
+    try:
+        return Static(maker(*positional, **keywords))
+    except (TypeError, QuadrantsSyntaxError) as reason:
+        raise walker.error(node, str(reason), kind=QuadrantsTypeError) from None
 
 
 def _call_class(walker: Walker, value: type, arguments: Arguments, node: ast.AST) -> Binding:

@@ -21,6 +21,7 @@ __all__ = [
     "is_array",
     "is_storage",
     "library",
+    "makes_type",
     "matrix_constant",
     "plain_function",
     "register_annotations",
@@ -30,6 +31,7 @@ __all__ = [
     "register_library",
     "register_matrices",
     "register_replacement",
+    "register_type_maker",
     "replacement",
 ]
 
@@ -47,6 +49,7 @@ class Annotation(NamedTuple):
 
 
 _intrinsics: dict[int, tuple[Any, str]] = {}
+_type_makers: dict[int, Any] = {}
 _annotation_reader: list[Callable[[Any], Annotation | None]] = []
 _matrix_reader: list[Callable[[Any], tuple[list[Any], tuple[int, ...], ScalarType | None] | None]] = []
 _function_reader: list[Callable[[Any], Any]] = []
@@ -109,6 +112,15 @@ def register_intrinsic(function: Any, name: str) -> None:
 def intrinsic_name(function: Any) -> str | None:
     found = _intrinsics.get(id(function))
     return found[1] if found is not None else None
+
+
+def register_type_maker(function: Any) -> None:
+    """`function` makes a type, always the same of the same arguments: in a kernel, too, Python runs it."""
+    _type_makers[id(function)] = function
+
+
+def makes_type(function: Any) -> bool:
+    return id(function) in _type_makers
 
 
 def register_annotations(reader: Callable[[Any], Annotation | None]) -> None:

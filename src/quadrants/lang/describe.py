@@ -15,7 +15,7 @@ from quadrants.frontend.protocol import Annotation
 from quadrants.ir.types import ScalarType
 from quadrants.lang.matrix import Matrix, Vector, wrap_value
 from quadrants.lang.storage import Storage
-from quadrants.lang.types import MatrixAnnotation, NDArray, OptionalAnnotation, Template
+from quadrants.lang.types import MatrixAnnotation, NDArray, OptionalAnnotation, Template, matrix, vector
 from quadrants.runtime.launch_probe import array_words, members_words, slot_offset
 
 __all__ = ["read_annotation", "read_matrix", "register"]
@@ -103,5 +103,7 @@ def register() -> None:
     protocol.register_content_words(content_words)
     protocol.register_intrinsic(Vector, "Vector")
     protocol.register_intrinsic(Matrix, "Matrix")
+    protocol.register_type_maker(vector)
+    protocol.register_type_maker(matrix)
     for name in ("zero", "one", "identity", "unit", "diag", "rows", "cols"):
         protocol.register_intrinsic(getattr(Matrix, name), f"Matrix.{name}")
