@@ -10,6 +10,7 @@ import pytest
 from quadrants.evidence.ptx.banks import BankCounter
 from quadrants.evidence.ptx.machine import Loaded, Machine
 from quadrants.evidence.ptx.memory import Memory, MemoryFault
+from quadrants.evidence.ptx.reach import bounded
 
 THREADS = 64
 WAIT, SEEN = "cp.async.commit_group;\ncp.async.wait_group 0;\n", "bar.sync 0;\n"
@@ -116,6 +117,14 @@ def test_groups_are_waited_for_in_order() -> None:
 def test_what_is_against_the_law_is_told(body: str, message: str) -> None:
     with pytest.raises(MemoryFault, match=message):
         run(body)
+
+
+def test_copies_are_watched_up_to_their_ends() -> None:
+    machine = Machine(Memory(1 << 16))
+    piece = machine.memory.allocate(64)
+    sources, reach = np.array([piece.address], np.uint64), ((piece.address, piece.address + 8, False),)
+    with bounded(machine, reach, [piece]), pytest.raises(MemoryFault, match="reads 16 bytes at .*nothing is said"):
+        machine.begin_copies(np.zeros(1, np.uint64), sources, 16, np.array([16]), np.zeros(1, np.int64))
 
 
 @pytest.mark.parametrize("transposed", [False, True])

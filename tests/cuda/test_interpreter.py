@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from quadrants.evidence.ptx.in_flight import check_registers
 from quadrants.evidence.ptx.machine import Loaded, Machine, Trap
-from quadrants.evidence.ptx.memory import Memory, MemoryFault
+from quadrants.evidence.ptx.memory import Constancy, Memory, MemoryFault
 from quadrants.evidence.ptx.parse import PtxError, parse
+from quadrants.evidence.ptx.warpgroups import AsyncShared
 from quadrants.evidence.ptx.warps import WarpError
 from quadrants.targets.llvm import optimise
 from quadrants.targets.llvm.cuda.compile import machine_of
@@ -199,6 +201,33 @@ def test_faults(address: str, told: str) -> None:
     body = f"mov.b64 %rd9, 64;\nadd.s64 %a0, %a0, 4;\nld.b64 %rd1, [{address}];\nst.b64 [%a1], %rd1;"
     with pytest.raises(MemoryFault, match=told):
         run(kernel(body), 3, np.zeros(8), np.zeros(8))
+
+
+def test_a_stray_store_is_a_fault_where_constants_are_read_too() -> None:
+    body = "ld.global.nc.b64 %rd0, [%a0];\nshl.b64 %rd1, %a1, 40;\nst.global.b64 [%rd1], %rd0;"
+    with pytest.raises(MemoryFault, match="nothing is allocated"):
+        run(kernel(body), 1, np.zeros(1, np.int64), np.zeros(1, np.int64))
+
+
+@pytest.mark.parametrize("written_first", [False, True])
+def test_no_byte_is_constant_and_written(written_first: bool) -> None:
+    constancy, addresses = Constancy(1 << 10), np.array([96], np.uint64)
+    constancy.begin()
+    constancy.write(addresses + np.uint64(16), 4)
+    reads, writes = (constancy.read, addresses, 16), (constancy.write, addresses + np.uint64(8), 4)
+    (first, *told), (then, *others) = (writes, reads) if written_first else (reads, writes)
+    first(*told)
+    with pytest.raises(MemoryFault, match="read as constant is written"):
+        then(*others)
+
+
+def test_groups_of_products_that_a_loop_never_waits_for() -> None:
+    body = "$again:\nwgmma.commit_group.sync.aligned;\nsetp.eq.b64 %p0, %rd0, 0;\n@%p0 bra $again;"
+    check_registers(parse(kernel(body)).functions["k"])
+
+
+def test_stores_of_code_that_shares_no_memory_reach_no_products() -> None:
+    AsyncShared([]).wrote(np.array([96], np.uint64), 4, np.array([0]))
 
 
 def test_code_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:

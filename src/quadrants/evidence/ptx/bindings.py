@@ -401,7 +401,7 @@ class Bindings(GraphFunctions):
         return (_OK,)
 
     def cuEventCreate(self, flags: int) -> tuple[Result, int]:
-        event = self._events[handle := 0x9000 + 16 * len(self.calls)] = Event()
+        event = self._events[handle := self._handle()] = Event()
         event.is_timed = not flags & _UNTIMED
         return _OK, handle
 

@@ -17,6 +17,8 @@ _REGISTER = re.compile(r"%[A-Za-z_]\w*")
 
 Registers = frozenset[str]
 _NONE: Registers = frozenset()
+_MOST_GROUPS = 8
+"""Groups that are told apart; older ones count as the last of these, so that a loop which waits for none comes to an end here."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,11 @@ def _behind(function: Function, state: _State, op: Instruction) -> _State:
     if kind == "fence":
         return _State(True, _NONE, state.issued, state.groups, state.shapes)
     if kind == "commit_group":
-        return _State(state.fenced, state.touched, _NONE, (state.issued, *state.groups), state.shapes)
+        groups = (state.issued, *state.groups)
+        last, older = groups[: _MOST_GROUPS - 1], groups[_MOST_GROUPS - 1 :]
+        return _State(
+            state.fenced, state.touched, _NONE, (*last, *([_NONE.union(*older)] if older else [])), state.shapes
+        )
     if kind == "wait_group":
         groups = state.groups[: int(op.operands[0])]
         left = state.issued.union(*groups)

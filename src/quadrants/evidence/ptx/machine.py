@@ -314,9 +314,9 @@ class Machine:
     def atomic(self, kind: str, dtype: Any, addresses: np.ndarray[Any, Any], *values: Any) -> np.ndarray[Any, Any]:
         """Updates memory thread by thread, in order; gives the old bits."""
         width = dtype.itemsize
+        places = self.memory.places(addresses, width)
         if self.watches_constants:
             self.constancy.write(addresses, width)
-        places = self.memory.places(addresses, width)
         view = self._typed.get(dtype)
         if view is None:
             view = self._typed[dtype] = self.memory.bytes.view(dtype)

@@ -54,7 +54,7 @@ class Window(Piece):
 
 
 class Constancy:
-    """What a launch reads as constant (`ld.global.nc`) and what it writes. Law: no byte is both."""
+    """What a launch reads as constant (`ld.global.nc`) and what it writes, of memory that is allocated. Law: no byte is both."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -77,12 +77,10 @@ class Constancy:
         self._note(self._written, self._read, addresses, size)
 
     def _note(self, own: np.ndarray[Any, Any], other: np.ndarray[Any, Any], addresses: Any, size: int) -> None:
-        places = addresses.astype(np.int64)
-        last = places + size - 1
-        if (other[places] == self._launch).any() or (other[last] == self._launch).any():
+        places = addresses.astype(np.int64)[:, None] + np.arange(size)
+        if (other[places] == self._launch).any():
             raise MemoryFault("memory that is read as constant is written by the same launch")
-        for offset in range(size):
-            own[places + offset] = self._launch
+        own[places] = self._launch
 
 
 class Memory:

@@ -78,11 +78,11 @@ def load(writer: _BlockWriter, op: Instruction) -> None:
     writer.lines.append(f"M.loads[{space!r}] += {len(parts)} * n")
     if space == "global":
         writer.lines.append(f"if M.counts_sectors: M.count_sectors(a, {len(parts) * width})")
-    if "nc" in op.words:
-        writer.lines.append(f"M.constancy.read(a, {len(parts) * width})")
     _note_shared(writer, "load", space, len(parts) * width)
     for part, at in zip(parts, places):
         writer.define(part, f"M.load({at}, {width}).view(T{bits})", bits, ["%tid.x"])
+    if "nc" in op.words:
+        writer.lines.append(f"M.constancy.read(a, {len(parts) * width})")
 
 
 def store(writer: _BlockWriter, op: Instruction) -> None:
@@ -103,11 +103,11 @@ def store(writer: _BlockWriter, op: Instruction) -> None:
     places = _places(writer, op.operands[0], len(parts), width)
     space = next((word for word in op.words if word in _SPACES), "generic")
     _note_shared(writer, "store", space, len(parts) * width)
-    if space in ("global", "generic"):
-        writer.lines.append(f"if M.watches_constants: M.constancy.write(a, {len(parts) * width})")
     for value, at in zip(values, places):
         _note(writer, at, width)
         writer.lines.append(f"M.store({at}, {width}, {value})")
+    if space in ("global", "generic"):
+        writer.lines.append(f"if M.watches_constants: M.constancy.write(a, {len(parts) * width})")
 
 
 def _note(writer: _BlockWriter, addresses: str, width: int) -> None:

@@ -25,18 +25,19 @@ def bounded(machine: Machine, reach: Reach, owned: Sequence[Piece]) -> Iterator[
     what threads share, is the launch's own."""
     places = [(piece.address, piece.address + piece.size) for piece in owned]
 
-    def check(addresses: Any, width: int, writes: bool) -> None:
+    def check(addresses: Any, widths: Any, writes: bool) -> None:
         first = np.atleast_1d(np.asarray(addresses)).astype(np.int64)
+        width = np.broadcast_to(np.asarray(widths).astype(np.int64), first.shape)
         is_owned, is_told = (np.zeros(first.shape, np.bool_) for _ in range(2))
         for low, high in places:
             is_owned |= (first >= low) & (first < high)
         for low, high, may_write in reach:
             if may_write or not writes:
                 is_told |= (first >= low) & (first + width <= high)
-        wrong = first[is_owned & ~is_told]
+        wrong = np.flatnonzero(is_owned & ~is_told)
         if len(wrong):
-            what = "writes" if writes else "reads"
-            raise MemoryFault(f"a launch {what} {width} bytes at {int(wrong[0]):#x}, of which nothing is said")
+            what, at = "writes" if writes else "reads", wrong[0]
+            raise MemoryFault(f"a launch {what} {width[at]} bytes at {int(first[at]):#x}, of which nothing is said")
 
     load, store, atomic, begin_copies = machine.load, machine.store, machine.atomic, machine.begin_copies
 
@@ -53,7 +54,8 @@ def bounded(machine: Machine, reach: Reach, owned: Sequence[Piece]) -> Iterator[
         return atomic(kind, dtype, addresses, *values)
 
     def watched_copies(targets: Any, sources: Any, size: int, lengths: Any, threads: Any) -> None:
-        check(np.asarray(sources)[np.broadcast_to(lengths, np.shape(sources)) > 0], 1, False)
+        length = np.broadcast_to(lengths, np.shape(sources))
+        check(np.asarray(sources)[length > 0], length[length > 0], False)
         begin_copies(targets, sources, size, lengths, threads)
 
     instead = {"load": watched_load, "store": watched_store, "atomic": watched_atomic, "begin_copies": watched_copies}

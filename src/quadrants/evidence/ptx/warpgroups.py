@@ -55,6 +55,8 @@ class AsyncShared:
     def _bytes(self, addresses: Array, width: int) -> tuple[Array, Array]:
         """(which addresses are of shared memory, their bytes' places, a row for each)."""
         addresses = np.asarray(addresses).astype(np.int64)
+        if not self.pieces:
+            return np.zeros(addresses.shape, np.bool_), np.zeros((0, width), np.int64)
         number = np.searchsorted(self._starts, addresses, "right") - 1
         there = (number >= 0) & (addresses + width <= self._ends[number])
         first = addresses[there] - self._starts[number[there]] + self._offsets[number[there]]
