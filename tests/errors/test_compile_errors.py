@@ -670,6 +670,67 @@ def an_object_is_no_vector(x):
     return qd.sqrt(Point(x))  # <--
 
 
+@refused(3, says=("repeats a list of 2", "n * qd.Vector"), kind=QuadrantsTypeError)
+def list_repeated_at_run_time(n):
+    return len(n * [1.0, 2.0])  # <--
+
+
+@refused(3, says=("max of whole tuples or lists", "`a if a > b else b`"), kind=QuadrantsTypeError)
+def largest_of_tuples(n):
+    return max((n, 5), (2, 7))  # <--
+
+
+@refused(3, says=("no order", "compare its items"), kind=QuadrantsTypeError)
+def list_above_a_number(n):
+    return [1, 2] > n  # <--
+
+
+@refused(3, says=("max takes no key=", "write the comparison"), kind=QuadrantsTypeError)
+def largest_by_a_key(n):
+    return max(n, 2, key=abs)  # <--
+
+
+@refused(3, says=('last value of the comprehension\'s "i"', "lambda …, i=i"))
+def functions_of_a_comprehension(n):
+    functions = [lambda x: x + i for i in range(3)]  # <--
+    return functions[0](n)
+
+
+def adder(k):
+    return lambda x: x + k  # <--
+
+
+@refused(3, says=("cannot be its result", "define the function where it is called"), inside=adder)
+def function_made_by_a_function(n):
+    return adder(n)(1)
+
+
+def row_of(a, i):
+    return a[i]
+
+
+@refused(ones(2, 2), says=("would be a part of an array", "make a value of it first"))
+def row_that_a_function_gives_changed_in_place(a):
+    row = row_of(a, 1)
+    row *= 2.0  # <--
+
+
+@dataclass
+class Cell:
+    x: float
+
+
+def move(cell):
+    cell.x += 1.0
+
+
+@refused(1, says=("one name in a kernel", "with a call for the other"))
+def one_of_two_objects_changed(n):
+    p, q = Cell(1.0), Cell(2.0)
+    move(p if n else q)  # <--
+    return p.x
+
+
 @pytest.mark.parametrize("item", REFUSED, ids=lambda item: item.function.__name__)
 def test_refused(item: Refused) -> None:
     with pytest.raises(item.kind) as caught:

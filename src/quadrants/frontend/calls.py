@@ -17,11 +17,19 @@ from quadrants.frontend import numbers, protocol
 from quadrants.frontend.assign import settled, unpacked
 from quadrants.frontend.dispatch import evaluate
 from quadrants.frontend.externals import call_external
-from quadrants.frontend.identity import identities
+from quadrants.frontend.identity import current, identities
 from quadrants.frontend.known import with_known_indices
 from quadrants.frontend.lent import as_they_are
 from quadrants.frontend.local import inline_local
-from quadrants.frontend.scan import assigned_names, bound_names, element_names, member_names, subtree, touched_names
+from quadrants.frontend.scan import (
+    assigned_names,
+    bound_names,
+    element_names,
+    member_names,
+    subtree,
+    touched_names,
+    written_arguments,
+)
 from quadrants.frontend.values import (
     Array,
     Binding,
@@ -47,13 +55,28 @@ __all__ = ["Arguments", "LocalFunction", "call"]
 
 
 class LocalFunction(Binding):
-    """A function or lambda defined inside a kernel: its body is compiled where it is called."""
+    """A function or lambda defined inside a kernel: its body is compiled where it is called, `defaults` are what its parameters'
+    were where it was defined."""
 
-    __slots__ = ("node", "owner")
+    __slots__ = ("defaults", "node", "owner")
 
     def __init__(self, node: ast.FunctionDef | ast.Lambda, owner: Walker) -> None:
         self.node = node
         self.owner = owner
+        of_last = (*node.args.posonlyargs, *node.args.args)[-len(node.args.defaults) :]
+        given = [*zip(of_last, node.args.defaults), *zip(node.args.kwonlyargs, node.args.kw_defaults)]
+        self.defaults = {
+            argument.arg: _kept(owner, default, evaluate(owner, default))
+            for argument, default in given
+            if default is not None
+        }
+
+
+def _kept(walker: Walker, node: ast.expr, binding: Binding) -> Binding:
+    """What a name would hold that were bound to this here: values are copied."""
+    if type(binding) is Slot and binding.nature is not Nature.LIST:
+        return numbers.to_run(walker, binding, node)
+    return settled(walker, binding, node)
 
 
 class Arguments:
@@ -173,7 +196,7 @@ def _arguments(walker: Walker, function: Binding, node: ast.Call) -> Arguments:
         binding = evaluate(walker, known)
         return (settled(walker, binding, part) if early and not _is_place(function, position) else binding), known
 
-    for part in node.args:
+    for part in written_arguments(node):
         if isinstance(part, ast.Starred):
             items = unpacked(walker, evaluate(walker, part.value), part)
             positional.extend(items)
@@ -408,12 +431,11 @@ def _signature(function: types.FunctionType | type) -> inspect.Signature:
 
 def _call_local(walker: Walker, local: LocalFunction, arguments: Arguments, node: ast.AST) -> Binding:
     """Compiles the body of a nested function here: its own names over those of the function around it."""
-    return inline_local(walker, local.node, local.owner, _bind_local(walker, local.node, arguments, node), node)
+    return inline_local(walker, local.node, local.owner, _bind_local(walker, local, arguments, node), node)
 
 
-def _bind_local(
-    walker: Walker, definition: ast.FunctionDef | ast.Lambda, arguments: Arguments, node: ast.AST
-) -> dict[str, Binding]:
+def _bind_local(walker: Walker, local: LocalFunction, arguments: Arguments, node: ast.AST) -> dict[str, Binding]:
+    definition = local.node
     names = [argument.arg for argument in (*definition.args.posonlyargs, *definition.args.args)]
     rest = definition.args.vararg
     if definition.args.kwarg:
@@ -429,12 +451,9 @@ def _bind_local(
     if doubly:
         raise walker.error(node, f"argument {doubly[0]!r} is given twice", kind=QuadrantsTypeError)
     found.update(arguments.keywords)
-    for name, default in zip(names[len(names) - len(definition.args.defaults) :], definition.args.defaults):
+    for name, default in local.defaults.items():
         if name not in found:
-            found[name] = evaluate(walker, default)
-    for name, default in zip(named, definition.args.kw_defaults):
-        if name not in found and default is not None:
-            found[name] = evaluate(walker, default)
+            found[name] = current(walker, default) if type(default) is Sequence else default
     missing = [name for name in (*names, *named) if name not in found]
     if missing:
         raise walker.error(node, f"argument {missing[0]!r} is missing", kind=QuadrantsTypeError)

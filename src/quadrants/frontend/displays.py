@@ -90,11 +90,31 @@ def _comprehension(walker: Walker, node: ast.ListComp | ast.GeneratorExp) -> Bin
 
     before = dict(walker.env)
     run(node.generators)
+    for item in items:
+        _check_closure(walker, item, targets, node)
     for name in targets:  # which are the comprehension's own
         walker.env.pop(name, None)
         if name in before:
             walker.env[name] = before[name]
     return Sequence(items, is_list=True)
+
+
+def _check_closure(walker: Walker, item: Binding, targets: set[str], node: ast.AST) -> None:
+    """Functions that outlive a comprehension would look for its names, which go with it."""
+    if type(item) is Sequence:
+        for part in item.items:
+            _check_closure(walker, part, targets, node)
+    if type(item) is LocalFunction and isinstance(item.node, ast.Lambda):
+        arguments = item.node.args
+        own = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
+        free = targets & names_in(item.node.body) - {argument.arg for argument in own if argument is not None}
+        if free:
+            name = min(free)
+            raise walker.error(
+                item.node,
+                f'this function would see the last value of the comprehension\'s "{name}", which a kernel does not keep',
+                hint=f"give it the value of now: `lambda …, {name}={name}: …`",
+            )
 
 
 def _vector_items(walker: Walker, iterated: Binding, node: ast.AST) -> list[Binding] | None:

@@ -9,11 +9,22 @@ from typing import TYPE_CHECKING, Any
 
 from quadrants.errors import QuadrantsTypeError
 from quadrants.frontend import numbers, operators, protocol
+from quadrants.frontend.assign import unpacked
 from quadrants.frontend.dispatch import evaluate, expression
 from quadrants.frontend.identity import may_be
 from quadrants.frontend.lent import changed_names
 from quadrants.frontend.merge import NoUnion, Path, convert_to, have_one_form, meet, same_static, unify
-from quadrants.frontend.values import Array, Binding, Run, Sequence, Static, common_nature, is_number, static_range
+from quadrants.frontend.values import (
+    Array,
+    Binding,
+    Run,
+    Sequence,
+    Static,
+    common_nature,
+    is_list,
+    is_number,
+    static_range,
+)
 from quadrants.frontend.walker import Unknown
 from quadrants.ir.nodes import Block, Op, Value
 from quadrants.ir.ops import is_pure
@@ -178,13 +189,16 @@ def _membership(walker: Walker, negated: bool, left: Binding, right: Binding, no
         if type(right) is Sequence
         else [Static(item) for item in right.value]
         if type(right) is Static
+        else unpacked(walker, right, node)
+        if is_list(right)
         else None
     )
     if items is None:
         raise walker.error(node, "`in` takes a tuple of values in a kernel", found=numbers.describe(right))
     result: Binding = Static(False)
     for item in items:
-        equal = operators.compare(walker, "eq", left, item, node)
+        is_same = type(left) is not Sequence and same_static(left, item)  # a NaN, too
+        equal = Static(True) if is_same else operators.compare(walker, "eq", left, item, node)
         if type(result) is Static and type(equal) is Static:
             result = Static(result.value or equal.value)
         elif type(result) is Static and not result.value:

@@ -95,11 +95,13 @@ def check_only_name(walker: Walker, changed: Binding, place: ast.expr | None, no
     raise walker.error(
         node,
         f'this changes {kind} that "{others[0]}" may be or hold, too: one that changes has one name in a kernel',
-        hint=_hint(changed),
+        hint=_hint(changed, place),
     )
 
 
-def _hint(changed: Sequence) -> str:
+def _hint(changed: Sequence, place: ast.expr | None) -> str:
+    if isinstance(place, (ast.IfExp, ast.BoolOp)):
+        return "choose by a statement: `if …:` with a call for one, `else:` with a call for the other"
     if changed.record is None:
         return "make a list of its own: `list(…)`"
     return "make an object of its own: `dataclasses.replace(…)`, or use one name for it throughout"

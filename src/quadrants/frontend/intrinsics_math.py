@@ -14,7 +14,7 @@ from quadrants.frontend import numbers, operators
 from quadrants.frontend.assign import unpacked
 from quadrants.frontend.calls import Arguments
 from quadrants.frontend.intrinsic_table import Handler, intrinsic, is_given, named_dtype
-from quadrants.frontend.values import Binding, Run, Sequence, Static, all_static, is_number
+from quadrants.frontend.values import Binding, Run, Sequence, Static, all_static, is_list, is_number
 from quadrants.ir.types import scalar_of, shape_of, u1
 
 if TYPE_CHECKING:
@@ -203,6 +203,39 @@ def _fmod(walker: Walker, arguments: Arguments, node: ast.AST) -> Run:
 
 
 def _extreme(op: str) -> Handler:
+    """Python's: of several values, or of the items of one; tuples and lists are compared as wholes."""
+
+    def handler(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
+        operands = arguments.positional
+        if arguments.keywords:
+            given = ", ".join(f"{name}=" for name in arguments.keywords)
+            hint = "write the comparison: `a if a > b else b`, or a loop"
+            raise walker.error(node, f"{op} takes no {given} in a kernel", hint=hint, kind=QuadrantsTypeError)
+        if not operands:
+            raise walker.error(node, f"{op} takes one or more values", kind=QuadrantsTypeError)
+        if len(operands) == 1:
+            return _of_items(walker, operands[0], node, op, f"reduce_{op}")
+        _check_wholes(walker, operands, node, op)
+        return _fold_pairs(walker, operands, node, op)
+
+    return handler
+
+
+def _check_wholes(walker: Walker, operands: list[Binding], node: ast.AST, op: str) -> None:
+    """Refuses to take tuples and lists apart, of which Python gives one."""
+    if all(type(operand) is Sequence or is_list(operand) for operand in operands):
+        sign = ">" if op == "max" else "<"
+        raise walker.error(
+            node,
+            f"{op} of whole tuples or lists is one of them",
+            hint=f"write `a if a {sign} b else b`; qd.{op} and np.{op}imum give the {op}imum of each item",
+            kind=QuadrantsTypeError,
+        )
+
+
+def _extreme_of_each(op: str) -> Handler:
+    """NumPy's for two, and ours for any number, item by item."""
+
     def handler(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
         operands = arguments.positional
         if not operands or arguments.keywords:
@@ -210,6 +243,17 @@ def _extreme(op: str) -> Handler:
         if len(operands) == 1:
             return _of_items(walker, operands[0], node, op, f"reduce_{op}")
         return _fold_pairs(walker, operands, node, op)
+
+    return handler
+
+
+def _extreme_of_all(op: str) -> Handler:
+    """NumPy's of all numbers in one."""
+
+    def handler(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
+        (operand,) = arguments.take(walker, node, ("a",))
+        run = numbers.to_run(walker, operand, node)
+        return Run(walker.builder.emit(f"reduce_{op}", run.value), run.weak) if shape_of(run.type) else run
 
     return handler
 
@@ -236,16 +280,29 @@ def _of_items(walker: Walker, operand: Binding, node: ast.AST, op: str, reductio
     if items is not None:
         if not items:
             raise walker.error(node, f"{op} of nothing")
+        if len(items) > 1:
+            _check_wholes(walker, items, node, op)
         return _fold_pairs(walker, items, node, op)
     run = numbers.to_run(walker, operand, node)
     return Run(walker.builder.emit(reduction, run.value), run.weak) if shape_of(run.type) else run
 
 
-intrinsic("min", python=(builtins.min, np.minimum, np.fmin, np.min))(_extreme("min"))
-intrinsic("max", python=(builtins.max, np.maximum, np.fmax, np.max))(_extreme("max"))
+intrinsic(python=(builtins.min,))(_extreme("min"))
+intrinsic(python=(builtins.max,))(_extreme("max"))
+intrinsic("min", python=(np.minimum, np.fmin))(_extreme_of_each("min"))
+intrinsic("max", python=(np.maximum, np.fmax))(_extreme_of_each("max"))
+intrinsic(python=(np.min,))(_extreme_of_all("min"))
+intrinsic(python=(np.max,))(_extreme_of_all("max"))
 
 
-@intrinsic(python=(builtins.sum, np.sum))
+@intrinsic(python=(np.sum,))
+def _sum_of_all(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
+    """NumPy's, of all numbers in one."""
+    (operand,) = arguments.take(walker, node, ("a",))
+    return _sum(walker, Arguments([numbers.to_run(walker, operand, node)], {}, []), node)
+
+
+@intrinsic(python=(builtins.sum,))
 def _sum(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
     operand, *start = arguments.take(walker, node, ("iterable", "start"), defaults=1)
     total: Binding = start[0] if start else Static(0)
@@ -261,11 +318,9 @@ def _sum(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
             found=numbers.describe(run),
             hint="loop over an array and add up: `s += x[i]`",
         )
-    return (
-        operators.binary(walker, "add", total, Run(walker.builder.emit("reduce_add", run.value), run.weak), node)
-        if start
-        else Run(walker.builder.emit("reduce_add", run.value), run.weak)
-    )
+    run = operators.counted_run(walker, run)
+    found = Run(walker.builder.emit("reduce_add", run.value), run.weak)
+    return operators.binary(walker, "add", total, found, node) if start else found
 
 
 def _quantifier(op: str, reduction: str) -> Handler:

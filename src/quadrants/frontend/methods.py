@@ -331,7 +331,8 @@ for _name in ("determinant", "inverse"):
 def _reduction(op: str) -> Method:
     def method(walker: Walker, run: Run, arguments: Arguments, node: ast.AST) -> Binding:
         _vector(walker, run, node, op)
-        return Run(walker.builder.emit(op, run.value), run.weak)
+        counted = operators.counted_run(walker, run) if op == "reduce_add" else run
+        return Run(walker.builder.emit(op, counted.value), counted.weak)
 
     return method
 

@@ -356,6 +356,8 @@ def describe(binding: Binding) -> str:
         return "a string"
     if type(binding) is Broken:
         return "a name without one meaning here"
+    if type(binding).__name__ == "LocalFunction":
+        return "a nested function"
     return type(binding).__name__
 
 

@@ -74,7 +74,7 @@ def binary(walker: Walker, kind: str, left: Binding, right: Binding, node: ast.A
         if folded is not None and type(folded.value) is not complex:
             walker.compilation.evaluated(left.value, right.value)
             return folded
-    if type(left) is Sequence or type(right) is Sequence:
+    if type(left) is Sequence or type(right) is Sequence or is_list(left) or is_list(right):
         from quadrants.frontend.sequence_operators import join_sequences
 
         joined = join_sequences(walker, kind, left, right, node)

@@ -10,9 +10,22 @@ import numpy as np
 from quadrants.errors import QuadrantsSyntaxError, QuadrantsTypeError
 from quadrants.frontend import numbers, protocol
 from quadrants.frontend.merge import NoUnion, append_yield, same_static, unify, value_facts
-from quadrants.frontend.values import Array, Binding, Run, Sequence, Slot, Static, all_sequences, is_number
+from quadrants.frontend.scan import names_in
+from quadrants.frontend.values import (
+    Array,
+    Binding,
+    Nature,
+    Run,
+    Sequence,
+    Slot,
+    Static,
+    all_sequences,
+    common_nature,
+    is_number,
+    nature_of,
+)
 from quadrants.ir.nodes import Block, Op, Value
-from quadrants.ir.types import Type, matrix_type, scalar_of, with_scalar
+from quadrants.ir.types import Type, matrix_type, scalar_of, shape_of, with_scalar
 
 if TYPE_CHECKING:
     from quadrants.frontend.walker import Walker
@@ -29,7 +42,7 @@ def _is_typed_number(value: Any) -> bool:
 
 
 class Result:
-    """The shape of a result: `shape` is a tree of ('static', binding) | ('run', type, weak) | ('sequence', …); template
+    """The shape of a result: `shape` is a tree of ('static', binding) | ('run', type, weak, nature) | ('sequence', …); template
     parameters that come back follow the result proper."""
 
     __slots__ = ("shape", "templates", "types")
@@ -68,7 +81,7 @@ def _types(shape: Any) -> Any:
 
 def _rebuild(shape: Any, values: Any) -> Binding:
     if shape[0] == "run":
-        return Run(next(values), shape[2])
+        return Run(next(values), shape[2], shape[3])
     if shape[0] == "sequence":
         return Sequence([_rebuild(part, values) for part in shape[1]], *shape[2:])
     return shape[1]
@@ -177,7 +190,8 @@ def _read(walker: Walker, binding: Binding, at: Any, before: Binding | None = No
                 hint="write to it in place, or return its elements",
                 kind=QuadrantsTypeError,
             )
-        return numbers.to_run(walker, binding, at)
+        run = numbers.to_run(walker, binding, at)
+        return Run(run.value, run.weak, nature_of(binding))
     return binding
 
 
@@ -190,6 +204,7 @@ def _shape(walker: Walker, bindings: list[Binding], node: ast.AST) -> Any:
             and (_is_typed_number(first.value) or protocol.matrix_constant(first.value) is not None)
             and walker.is_kernel
         ):
+            _check_closure(walker, first, node)
             return ("static", first)
     sequences = all_sequences(bindings)
     if sequences is not None and len({(len(sequence.items), sequence.record) for sequence in sequences}) == 1:
@@ -207,7 +222,22 @@ def _shape(walker: Walker, bindings: list[Binding], node: ast.AST) -> Any:
             hint="return the same kind of value on every path",
             kind=QuadrantsTypeError,
         ) from None
-    return ("run", type_, weak)
+    return ("run", type_, weak, common_nature(bindings) if shape_of(type_) else Nature.VALUE)
+
+
+def _check_closure(walker: Walker, result: Binding, node: ast.AST) -> None:
+    """Refuses a nested function as a result that would bring values of this function along."""
+    from quadrants.frontend.calls import LocalFunction
+
+    if type(result) is not LocalFunction or result.owner is not walker:
+        return
+    kept = [*result.defaults.values(), *[walker.env.get(name) for name in names_in(result.node)]]
+    if any(type(binding) not in (Static, LocalFunction, type(None)) for binding in kept):
+        raise walker.error(
+            node,
+            "a nested function that uses values of the function around it cannot be its result",
+            hint="return the values, or define the function where it is called",
+        )
 
 
 def _annotated(walker: Walker, shape: Any, wish: protocol.Annotation) -> Any:
@@ -222,12 +252,12 @@ def _annotated(walker: Walker, shape: Any, wish: protocol.Annotation) -> Any:
     if scalar is None:
         return shape
     target = matrix_type(scalar, wish.shape) if wish.kind == "matrix" else with_scalar(shape[1], scalar)
-    return ("run", target, False)
+    return ("run", target, False, Nature.VALUE)
 
 
 def _hardened(walker: Walker, shape: Any) -> Any:
     if shape[0] == "run":
-        return ("run", numbers.default_type(walker, Run(Value(shape[1]), shape[2])), False)
+        return ("run", numbers.default_type(walker, Run(Value(shape[1]), shape[2])), False, shape[3])
     if shape[0] == "sequence":
         return ("sequence", tuple(_hardened(walker, part) for part in shape[1]), *shape[2:])
     return shape

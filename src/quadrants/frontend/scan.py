@@ -25,6 +25,7 @@ __all__ = [
     "statements_below",
     "subtree",
     "touched_names",
+    "written_arguments",
 ]
 
 # Fields that hold no nodes worth a visit.
@@ -187,8 +188,17 @@ def _look_element(node: ast.Subscript | ast.Attribute, found: _Facts, nested: in
     return nested
 
 
+def written_arguments(node: ast.Call) -> list[ast.expr]:
+    """The positional arguments of a call, `*(a, b)` as the two that it is."""
+    found: list[ast.expr] = []
+    for argument in node.args:
+        starred = argument.value if isinstance(argument, ast.Starred) else None
+        found += starred.elts if isinstance(starred, (ast.Tuple, ast.List)) else [argument]
+    return found
+
+
 def _look_call(node: ast.Call, found: _Facts, nested: int) -> int:
-    for argument in (*node.args, *[keyword.value for keyword in node.keywords]):
+    for argument in (*written_arguments(node), *[keyword.value for keyword in node.keywords]):
         base = _base_name(argument)
         if base:
             found.touch(base)

@@ -5,11 +5,15 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from quadrants.errors import QuadrantsTypeError
 from quadrants.frontend import numbers, operators
+from quadrants.frontend.assign import unpacked
 from quadrants.frontend.calls import Arguments, call_binding
-from quadrants.frontend.values import Binding, Nature, Run, Sequence, Static, is_list, is_tile
-from quadrants.ir.types import shape_of
+from quadrants.frontend.merge import same_static
+from quadrants.frontend.values import Binding, Run, Sequence, Slot, Static, is_list, is_tile
+from quadrants.ir.types import ScalarType, shape_of
 
 if TYPE_CHECKING:
     from quadrants.frontend.walker import Walker
@@ -43,12 +47,33 @@ def join_sequences(walker: Walker, kind: str, left: Binding, right: Binding, nod
         return found
     _refuse_objects(walker, left, right, name, node)
     if kind == "add":
-        a, b = operators.as_items(left), operators.as_items(right)
+        a, b = _items(walker, left, node), _items(walker, right, node)
         if a is not None and b is not None:
-            return Sequence([*a, *b], isinstance(left, Sequence) and left.is_list)
-    if kind == "mul" and isinstance(left, Sequence) and isinstance(right, Static) and type(right.value) is int:
-        return Sequence(left.items * right.value, left.is_list)
+            return Sequence([*a, *b], _is_list(left))
+    if kind == "mul":
+        for sequence, count in ((left, right), (right, left)):
+            items = _items(walker, sequence, node)
+            times = _times(walker, sequence, count, node) if items is not None else None
+            if items is not None and times is not None:
+                return Sequence(items * times, _is_list(sequence))
     return None
+
+
+def _times(walker: Walker, sequence: Binding, count: Binding, node: ast.AST) -> int | None:
+    """How often an integer repeats a tuple or list; None for what is none, and multiplies its numbers as NumPy's do."""
+    if type(count) is Static:
+        return int(count.value) if isinstance(count.value, (int, np.integer, np.bool_)) else None
+    if type(count) in (Sequence, Slot) or is_list(count):
+        return None
+    scalar = numbers.to_run(walker, count, node).type
+    if type(scalar) is not ScalarType or scalar.is_float:
+        return None
+    raise walker.error(
+        node,
+        f"this repeats {numbers.describe(sequence)} in Python, by a number that is not known at compile time",
+        hint="to multiply its numbers, make a vector of it: `n * qd.Vector([…])`",
+        kind=QuadrantsTypeError,
+    )
 
 
 def _by_methods(
@@ -96,20 +121,33 @@ def compare_sequences(walker: Walker, kind: str, left: Binding, right: Binding, 
             return Static(not truth.value) if isinstance(truth, Static) else operators.invert(walker, truth, node)
     if _is_object(left) or _is_object(right):
         return _compare_objects(walker, kind, left, right, node)
-    a, b = _compared(walker, left), _compared(walker, right)
-    if a is None or b is None:
-        return None
-    if _is_list(left) == _is_list(right):
+    a = _items(walker, left, node)
+    b = a if same_static(left, right) else _items(walker, right, node)
+    if a is not None and b is not None and _is_list(left) == _is_list(right):
         return _lexicographic(walker, kind, a, b, node)
+    if (a is None or b is None) and not _is_of_python(left if a is None else right):
+        return None
     if kind in ("eq", "ne"):
         return Static(kind == "ne")
     raise walker.error(
         node,
-        "a tuple and a list have no order",
+        "a tuple and a list have no order"
+        if a is not None and b is not None
+        else "a tuple or list has no order with this",
         found=f"{numbers.describe(left)} and {numbers.describe(right)}",
-        hint="make both tuples: `tuple(…)`",
+        hint="make both tuples: `tuple(…)`" if a is not None and b is not None else "compare its items",
         kind=QuadrantsTypeError,
     )
+
+
+def _is_of_python(binding: Binding) -> bool:
+    """Whether Python finds it unequal to a tuple or list, where NumPy's numbers compare with each element: text, None, numbers
+    that are not typed."""
+    if type(binding) is Static:
+        return binding.value is None or (
+            isinstance(binding.value, (int, float, str)) and not isinstance(binding.value, np.generic)
+        )
+    return type(binding) is Run and binding.weak and not shape_of(binding.type)
 
 
 def _is_list(binding: Binding) -> bool:
@@ -134,12 +172,12 @@ def _compare_objects(walker: Walker, kind: str, left: Binding, right: Binding, n
     raise AssertionError
 
 
-def _compared(walker: Walker, binding: Binding) -> list[Binding] | None:
+def _items(walker: Walker, binding: Binding, node: ast.AST) -> list[Binding] | None:
     """The items of a tuple or list, also of one that is held as a vector."""
     if type(binding) is Sequence and is_tile(binding):
         return None
-    if type(binding) is Run and binding.nature is Nature.LIST:
-        return [Run(value, binding.weak) for value in numbers.elements(walker, binding.value)]
+    if type(binding) is not Sequence and is_list(binding):
+        return unpacked(walker, binding, node)
     return operators.as_items(binding)
 
 
@@ -159,6 +197,9 @@ def _lexicographic(walker: Walker, kind: str, left: list[Binding], right: list[B
 
 
 def _equal(walker: Walker, left: Binding, right: Binding, node: ast.AST) -> Binding:
+    """Whether two items are the same or equal: Python asks a NaN that stands in both whether it is the same."""
+    if type(left) is not Sequence and same_static(left, right):
+        return Static(True)
     found = operators.compare(walker, "eq", left, right, node)
     if type(found) is Run and shape_of(found.type):
         return Run(walker.builder.emit("reduce_and", found.value))

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import ast
+import math
+import types
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from quadrants.frontend import numbers, protocol
 from quadrants.frontend.assign import assign, held_by
@@ -13,7 +17,7 @@ from quadrants.frontend.dispatch import evaluate, register_branch, statement, wa
 from quadrants.frontend.merge import Path, append_yield, merge_names, rebuild_wholes
 from quadrants.frontend.printing import message_text
 from quadrants.frontend.returns import UNREACHABLE
-from quadrants.frontend.scan import assigned_names, element_names, member_names, touched_names
+from quadrants.frontend.scan import assigned_names, element_names, member_names, subtree, touched_names
 from quadrants.frontend.tiles import part_in
 from quadrants.frontend.values import Binding, Run, Static, common_nature, is_list, is_tile
 from quadrants.frontend.walker import Exit
@@ -151,6 +155,8 @@ def _continue(walker: Walker, node: ast.stmt) -> bool:
 @statement(ast.Assert)
 def _assert(walker: Walker, node: ast.Assert) -> bool:
     if not walker.compilation.debug:
+        if _may_change(walker, node.test):
+            evaluate(walker, node.test)
         return False
     condition = numbers.truth(walker, evaluate(walker, node.test), node.test)
     if isinstance(condition, Static):
@@ -179,6 +185,28 @@ def _assert(walker: Walker, node: ast.Assert) -> bool:
     else:
         walker.builder.op("check", test, message=text, error="assert")
     return False
+
+
+def _may_change(walker: Walker, test: ast.expr) -> bool:
+    """Whether computing a condition may do more than tell it: that is done outside debug mode, too."""
+    parts = subtree(test)
+    return any(isinstance(part, ast.NamedExpr) for part in parts) or any(
+        not _is_harmless(walker, part.func) for part in parts if isinstance(part, ast.Call)
+    )
+
+
+def _is_harmless(walker: Walker, function: ast.expr) -> bool:
+    """Whether a name stands for a function of Python, math or NumPy that only computes."""
+    while isinstance(function, ast.Attribute) and isinstance(function.value, ast.Attribute):
+        function = function.value
+    name = function.value if isinstance(function, ast.Attribute) else function
+    if not isinstance(name, ast.Name) or walker.visible(name.id) is not None:
+        return False
+    found = walker.lookup(name.id, name)
+    value = found.value if type(found) is Static else None
+    if isinstance(function, ast.Attribute):
+        return value is math or value is np
+    return value is not print and isinstance(value, (types.BuiltinFunctionType, type))
 
 
 @statement(ast.FunctionDef)

@@ -236,7 +236,8 @@ class Walker:
         if type(binding) is Array and binding.is_element:
             binding = self.load(binding, node)
         elif type(binding) is Slot:
-            binding = numbers.to_run(self, binding, node)
+            run = numbers.to_run(self, binding, node)
+            binding = Run(run.value, run.weak, binding.nature)
         elif type(binding) is Array and not binding.value.name:
             binding.value.name = name  # memory that a block shares
         if name in self.memory:
