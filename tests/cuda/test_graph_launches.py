@@ -90,3 +90,12 @@ def test_a_graph_whose_end_is_interrupted_keeps_no_owner() -> None:
     assert graph._owner is None
     graph.wait()
     assert graph._state.busy == 0
+
+
+def test_a_kernel_that_goes_gives_its_graph_back() -> None:
+    driver = Driver()
+    graph = GraphLaunches(driver)
+    run(graph, 2, 0)
+    del graph
+    gc.collect()
+    assert driver.dropped == [1000]

@@ -163,6 +163,12 @@ def test_without_memory_for_the_trial_the_host_looks(driver: PlayedDriver, monke
     looked_at(driver)
 
 
+def test_a_gpu_that_is_lost_by_the_trial_is_told(driver: PlayedDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver.bindings, "cuGraphLaunch", lambda *_: (Result.CUDA_ERROR_ILLEGAL_ADDRESS,))
+    with pytest.raises(RuntimeError, match="ILLEGAL_ADDRESS"):
+        driver.has_loops()
+
+
 def test_the_host_looks_where_that_is_asked_for(driver: PlayedDriver) -> None:
     qd.init(arch=qd.cuda, offline_cache=False, log_level="error", graph_loops=False)
     looked_at(driver)
@@ -233,6 +239,65 @@ def test_conditions_of_any_form(driver: PlayedDriver) -> None:
     assert "cuLaunchKernel" not in driver.bindings.calls
 
 
+def more_than_nothing(x, left):
+    while left[None] > 0:
+        for i in range(x.shape[0]):
+            x[i] += 1
+        for _ in range(1):
+            left[None] -= 2
+
+
+def not_yet(x, left):
+    while left[None] == 0:
+        for i in range(x.shape[0]):
+            x[i] += 1
+        for _ in range(1):
+            left[None] += 5
+
+
+def not_three(x, left):
+    while left[None] != 3:
+        for i in range(x.shape[0]):
+            x[i] += 1
+        for _ in range(1):
+            left[None] += 1
+
+
+def not_nothing(x, left):
+    while left[None] != 0:
+        for i in range(x.shape[0]):
+            x[i] += 1
+        for _ in range(1):
+            left[None] //= 2
+
+
+@pytest.mark.parametrize(
+    ("function", "dtype", "rounds"),
+    [
+        (more_than_nothing, qd.i32, {5: 3, 0: 0, -7: 0}),
+        (not_yet, qd.i32, {0: 1, 2: 0}),
+        (not_three, qd.i32, {0: 3, 3: 0}),
+        (not_nothing, qd.i32, {9: 4, 0: 0}),
+        (not_nothing, qd.i64, {1 << 33: 34, 0: 0}),
+        (not_nothing, qd.i16, {256: 9, 0: 0}),
+        (not_nothing, qd.u8, {255: 8, 0: 0}),
+    ],
+)
+def test_flags_are_compared_as_they_are_written(driver: PlayedDriver, function, dtype, rounds: dict[int, int]) -> None:
+    """Who decides looks at a flag's own memory only where that is of 32 bits and compared with 0."""
+    kernel, x, left, total = qd.kernel(function, graph=True), numbers(0, 0, 0), qd.ndarray(dtype, ()), 0
+    for value, count in rounds.items():
+        left.fill(value)
+        driver.synchronise()
+        before = driver.bindings.rounds
+        kernel(x, left)
+        driver.synchronise()
+        total += count
+        assert x.to_numpy().tolist() == [total] * 3
+        assert driver.bindings.rounds == before + count or not before, "but for a loop that was tried"
+    assert "cuLaunchKernel" not in driver.bindings.calls
+
+
 def test_sums_and_memory_of_the_kernels_own_in_rounds(driver: PlayedDriver) -> None:
     @qd.kernel(graph=True)
     def until(x, flag, total):
@@ -270,6 +335,22 @@ def test_what_the_host_carries_along_is_the_hosts(driver: PlayedDriver) -> None:
     assert x.to_numpy().tolist() == [3, 2, 1, 0]
     assert "cuGraphLaunch" not in driver.bindings.calls
     assert "carries some from round to round" in grow.report()
+
+
+def test_what_the_host_looks_at_in_a_round_is_the_hosts(driver: PlayedDriver) -> None:
+    @qd.kernel(graph=True)
+    def grow(x, size, flag):
+        while qd.graph.do_while(flag):
+            for i in range(size[None]):
+                x[i] += 1
+            for i in range(1):
+                size[None] += 1
+                flag[None] -= 1
+
+    x, size, flag = numbers(0, 0, 0, 0), number(1), number(3)
+    grow(x, size, flag)
+    assert x.to_numpy().tolist() == [3, 2, 1, 0]
+    assert "cuGraphLaunch" not in driver.bindings.calls
 
 
 def test_a_check_that_fails_ends_the_loop(driver: PlayedDriver) -> None:
@@ -415,12 +496,12 @@ def test_branches_in_rounds_and_rounds_in_branches(driver: PlayedDriver) -> None
     value = 1
     for rounds, count in ((4, 2), (1, 2), (5, 0), (0, 2), (3, 2)):
         put(steps, rounds)
-        driver.synchronise()
-        walk(x, steps, count)
+        branches(driver, walk, x, steps, count)
         for k in range(rounds, 0, -1) if rounds > 1 else ():
             value = value * 2 if k % 2 == 0 else value + (count > 0)
         assert x.to_numpy().tolist() == [value] * 2
-    assert "cuLaunchKernel" not in driver.bindings.calls[:0] and "cuGraphLaunch" in driver.bindings.calls
+        (whole,) = [graph for graph in driver.bindings.graphs.values() if graph.owner is None]
+        assert all(loop.body.nodes for loop in whole.loops()), "a body is never empty"
 
 
 def test_a_branch_keeps_what_it_was_told_when_it_was_asked(driver: PlayedDriver) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 import struct
 
-from quadrants.targets.llvm.graph_order import LOOP_BEGINS, LOOP_ENDS, Reach, is_row, reach_of, waits
+from quadrants.targets.llvm import graph_order
+from quadrants.targets.llvm.graph_order import LOOP_BEGINS, LOOP_ENDS, Reach, is_row, mask_of, reach_of, waits
 
 
 def part(low: int, high: int, is_written: bool = True) -> tuple[int, int, bool]:
@@ -74,6 +75,20 @@ def test_the_reach_of_arrays_with_any_strides() -> None:
     frame = struct.pack("<q2q2q", 1000, 3, 5, -40, 8) + struct.pack("<qqq", 5000, 0, 4) + struct.pack("<q", 7000)
     accesses = ((0, 2, 8, True), (40, 1, 4, False), (64, 0, 2, False))
     assert reach_of(accesses, frame) == ((920, 1040, True), (5000, 5004, False), (7000, 7002, False))
+
+
+def test_where_a_frame_says_what_is_reached_is_known() -> None:
+    """Address, sizes and strides: a launch in which others differ may have to wait for others."""
+    mask = mask_of(((8, 2, 4, True), (64, 0, 8, False)), 80)
+    assert mask.raw == b"\0" * 8 + b"\xff" * 40 + b"\0" * 16 + b"\xff" * 8 + b"\0" * 8
+
+
+def test_of_many_launches_between_two_meetings_one_waits_for_all() -> None:
+    """So the time that it takes to compare them grows with their number, not with its square."""
+    count = graph_order._MOST
+    order = waits([(part(number, number + 1),) for number in range(count + 3)])
+    assert order[:count] == [()] * count
+    assert order[count:] == [tuple(range(count)), (count,), (count,)]
 
 
 def ancestors(order: list[tuple[int, ...]], number: int) -> set[int]:

@@ -139,6 +139,18 @@ def test_errors_leave_a_kernel_that_works(driver: PlayedDriver, monkeypatch: pyt
     assert x.to_numpy().tolist() == a.tolist() and y.to_numpy().tolist() == b.tolist()
 
 
+def test_a_graph_that_cannot_be_launched_is_given_back(driver: PlayedDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    step = qd.kernel(three_steps, graph=True)
+    x, y = numbers(5), numbers(9)
+    with monkeypatch.context() as patch:
+        patch.setattr(driver.bindings, "cuGraphInstantiate", lambda *_: (Result.CUDA_ERROR_INVALID_VALUE, 0))
+        with pytest.raises(RuntimeError, match="INVALID_VALUE"):
+            step(x, y, 1)
+    assert not driver.bindings.graphs and not driver.bindings.ready
+    step(x, y, 1)
+    assert x.to_numpy().tolist() == [3] * 5
+
+
 def test_threads_launch_a_kernel_with_arguments_of_their_own(driver: PlayedDriver) -> None:
     """Python lets another thread go on while the graph is changed for one."""
     step = qd.kernel(three_steps, graph=True)
@@ -276,6 +288,37 @@ def test_numbers_that_change_are_told_by_machine_code(driver: PlayedDriver, monk
     b += a[:7] * 2
     assert noted[2:] and x.to_numpy().tolist() == a.tolist()
     assert y.to_numpy().tolist() == b.tolist() and z.to_numpy().tolist() == c.tolist()
+
+
+def test_sizes_that_machine_code_has_told_are_those_of_the_next_graph(driver: PlayedDriver) -> None:
+    """Each way in which Python takes over leads to the launches that a kernel without a graph makes."""
+
+    def some(x, y, count: int, rounds: int):
+        for i in range(count):
+            x[i] += 1
+        for i in range(y.shape[0]):
+            y[i] += x[i]
+        if rounds > 1:
+            for i in range(y.shape[0]):
+                y[i] *= 2
+
+    def launched(kernel, *arguments: object) -> list[tuple[int, int]]:
+        driver.synchronise()
+        before = len(driver.launched)
+        kernel(*arguments)
+        driver.synchronise()
+        return driver.launched[before:]
+
+    graph, plain = qd.kernel(some, graph=True), qd.kernel(some)
+    x, y, z = numbers(900), numbers(7), numbers(900)
+    wanted = {(n, rounds): launched(plain, x, y, n, rounds) for n in (3, 900) for rounds in (1, 2)}
+    assert wanted[3, 1] != wanted[900, 1] != wanted[900, 2]
+    graph(x, y, 3, 1)
+    assert launched(graph, x, y, 900, 1) == wanted[900, 1], "told by machine code"
+    assert launched(graph, x, y, 900, 2) == wanted[900, 2], "a graph with one launch more"
+    assert launched(graph, z, y, 3, 2) == wanted[3, 2], "another array, and another size, are told by Python"
+    assert launched(graph, z, y, 900, 2) == wanted[900, 2]
+    assert launched(graph, x, y, 900, 2) == wanted[900, 2]
 
 
 def test_a_number_that_the_driver_does_not_take_is_told_again(

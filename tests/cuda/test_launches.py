@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -225,6 +226,35 @@ def test_functions_that_call_themselves_get_a_stack(driver: PlayedDriver, tmp_pa
         threads = 2048 * driver.multiprocessors
         (size,) = driver.bindings.limits.values()
         assert 1024 < size <= 65536 and size * threads <= len(driver.machine.memory.bytes) // 16
+
+
+def test_a_stack_for_which_there_is_no_memory_is_made_smaller(
+    driver: PlayedDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+
+    def limit(_: int, size: int) -> tuple[Result]:
+        asked.append(size)
+        return (Result.CUDA_SUCCESS if size <= 4096 else Result.CUDA_ERROR_OUT_OF_MEMORY,)
+
+    monkeypatch.setattr(driver.bindings, "cuDeviceTotalMem", lambda _: (Result.CUDA_SUCCESS, 1 << 40))
+    monkeypatch.setattr(driver.bindings, "cuCtxSetLimit", limit)
+    driver.allow_recursion()
+    assert asked == [1 << 16, 1 << 15, 1 << 14, 1 << 13, 1 << 12]
+    driver.allow_recursion()
+    assert len(asked) == 5, "once a process"
+
+
+def test_finalisers_leave_the_context_that_they_find(driver: PlayedDriver) -> None:
+    """Another package may be at work on another GPU when the collector comes to memory and graphs of ours."""
+    memory = driver.allocate(64)
+    driver.bindings._contexts.append(0xBAD)
+    try:
+        del memory
+        gc.collect()
+        assert driver.bindings._contexts[-1] == 0xBAD and "cuMemFree" in driver.bindings.calls
+    finally:
+        driver.bindings._contexts.pop()
 
 
 def test_memory_that_is_not_there_is_told_with_the_kernel(driver: PlayedDriver) -> None:
