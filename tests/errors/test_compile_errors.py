@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -603,6 +604,35 @@ class Doubling:
 def object_that_assigns_its_own_way(x):
     d = Doubling(x)  # <--
     return d.x
+
+
+@dataclass
+class HolderOfOne:
+    d: Doubling = field(default_factory=lambda: Doubling(1.0))
+
+
+@refused(1.0, says=("Doubling", "__setattr__ of its own", "by a method"))
+def object_that_a_default_has_made(x):
+    holder = HolderOfOne()
+    holder.d.x = x  # <--
+    return holder.d.x
+
+
+@refused(Checked(2.0), says=("Checked", "__post_init__", "by a function"))
+def copy_of_an_object_with_an_initialiser(p):
+    return dataclasses.replace(p, x=3.0).x  # <--
+
+
+class Turned(NamedTuple):
+    x: float
+
+    def __iter__(self):
+        return iter((-self[0],))
+
+
+@refused(1.0, says=("Turned holds no values", "__contains__"), kind=QuadrantsTypeError)
+def search_in_a_tuple_that_iterates_its_own_way(x):
+    return x in Turned(x)  # <--
 
 
 @refused(1.0, says=("holds no values that `in` could look for", "__contains__"), kind=QuadrantsTypeError)

@@ -34,7 +34,7 @@ class Pair:
 
 
 def set_x(p, q):
-    p.x = 5.0
+    p.x = 5.0  # <--
     return q.x
 
 
@@ -147,6 +147,36 @@ def one_of_two_paths(c):
     return q.x
 
 
+def another_of_two_paths(c):
+    p = Point(c)
+    q = p
+    if c > 0:
+        q = Point(2.0)
+    p.x = 4.0  # <--
+    return q.x
+
+
+def read_in_the_next_iteration(c):
+    p = Point(c)
+    q = p
+    s = 0.0
+    for i in range(3):
+        s += p.x
+        q.x += 1.0  # <--
+    return s
+
+
+def read_by_a_nested_function(c):
+    p = Point(c)
+
+    def look():
+        return p.x
+
+    q = p
+    q.x = 3.0  # <--
+    return look()
+
+
 def member_that_is_another(c):
     b = Pair(Point(c), Point(2.0))
     b.p = b.q
@@ -215,11 +245,10 @@ PROGRAMS = [
 def test_refused(function: Callable[..., Any]) -> None:
     with pytest.raises(QuadrantsCompilationError, match="one name|one object|the body changes") as caught:
         qd.kernel(function)(1.0)
-    source = set_x if function is one_object_given_twice else function
-    lines, first = inspect.getsourcelines(source)
-    marked = [first + k for k, line in enumerate(lines) if MARK in line] or [first + 1]
+    lines, first = inspect.getsourcelines(set_x if function is one_object_given_twice else function)
+    (marked,) = [first + k for k, line in enumerate(lines) if MARK in line]
     assert caught.value.location is not None
-    assert caught.value.location.line == marked[0]
+    assert caught.value.location.line == marked
 
 
 def test_given_twice_to_a_function_that_was_compiled_before() -> None:
@@ -268,12 +297,24 @@ def list_that_a_function_adds_to(c):
     return len(numbers)
 
 
+def grown_by_another_name(p):
+    q = p
+    q.x += 1.0
+
+
+def argument_with_a_second_name(c):
+    p = Point(c)
+    grown_by_another_name(p)
+    return p.x
+
+
 @pytest.mark.parametrize(
     "function, says",
     [
         (result_that_holds_one_object_twice, "one name in a kernel"),
         (argument_that_another_one_keeps, "one name in a kernel"),
         (list_that_a_function_adds_to, "the list of the caller"),
+        (argument_with_a_second_name, '"p" may be or hold'),
     ],
 )
 def test_refused_across_calls(function: Callable[..., Any], says: str) -> None:

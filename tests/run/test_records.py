@@ -299,6 +299,10 @@ def grown(v):
     return v
 
 
+def with_a_counter(v):
+    return v, Counter(v.x)
+
+
 def test_objects_with_two_names_that_no_change_meets(executor: TargetExecutor) -> None:
     """A second name is fine where nothing changes once it is there, or where the first is not read any more."""
 
@@ -330,6 +334,14 @@ def test_objects_with_two_names_that_no_change_meets(executor: TargetExecutor) -
                 if found.x < best.x:
                     best = found
             out[i] += best.x
+            again, counter = with_a_counter(v)
+            counter.n += 1.0
+            out[i] += again.x + v.x + counter.n
+            one, other, total = Vec(a[i]), Vec(2.0), Vec(0.0)
+            for k in range(3):
+                total.x += one.x + other.x
+                other = one
+            out[i] += total.x
 
     agrees(executor, names, np.arange(4.0), np.zeros(4))
 
@@ -361,6 +373,48 @@ class Sized:
 
     def __len__(self) -> int:
         return self.n
+
+
+@dataclass
+class Both:
+    """Of two methods that tell its truth Python asks the first."""
+
+    n: int
+
+    def __bool__(self) -> bool:
+        return self.n == 0
+
+    def __len__(self) -> int:
+        return self.n
+
+
+@dataclass(eq=False)
+class Length:
+    """Numbers know nothing of it; it is close to what differs by less than a half."""
+
+    n: float
+
+    def __gt__(self, other: float) -> bool:
+        return self.n > other
+
+    def __le__(self, other: float) -> bool:
+        return self.n <= other
+
+    def __eq__(self, other: Any) -> bool:
+        if isinstance(other, Length):
+            return abs(self.n - other.n) < 0.5
+        return NotImplemented
+
+    def __add__(self, other: Any) -> Any:
+        return Length(self.n + other.n) if isinstance(other, Length) else NotImplemented
+
+
+@dataclass
+class Shift:
+    by: float
+
+    def __radd__(self, other: Length) -> float:
+        return 100 * other.n + self.by
 
 
 @dataclass
@@ -401,6 +455,29 @@ def test_what_classes_say_of_their_objects(executor: TargetExecutor) -> None:
     agrees(executor, asks, np.arange(4.0), np.zeros(4))
 
 
+def test_operators_of_one_side_alone(executor: TargetExecutor) -> None:
+    """A comparison asks the other operand in its mirrored form, `!=` asks `==`, and what the first one does not implement the second may."""
+
+    def asks(a, out):
+        for i in range(len(a)):
+            length = Length(a[i])
+            out[i] = (1.5 < length) + 2 * (1.5 >= length) + 4 * (length != Length(1.25)) + 8 * (length == Length(1.25))
+            out[i] += 16 * (length + Length(1.0)).n + (length + Shift(0.25))
+            out[i] += (1000 if Both(0) else 2000) + (4000 if Both(3) else 8000)
+
+    agrees(executor, asks, np.arange(4.0), np.zeros(4))
+
+
+def test_tuples_that_differ_late(executor: TargetExecutor) -> None:
+    def compares(a, out):
+        for i in range(len(a)):
+            one, other = (a[i], 2.0, a[i]), (a[i], 1.0, 7.0)
+            out[i] = (one <= other) + 2 * (other <= one) + 4 * (one >= other) + 8 * (other >= one)
+            out[i] += 16 * (one[:2] <= one) + 32 * (one >= one[:2]) + 64 * (one <= one) + 128 * ((1, 2) <= (1, 1))
+
+    agrees(executor, compares, np.arange(4.0), np.zeros(4))
+
+
 def test_lists_of_objects_in_loops(executor: TargetExecutor) -> None:
     def moves(out):
         points = [Vec(1.0), Vec(2.0)]
@@ -432,10 +509,10 @@ class Rounded:
 """
 
 
-def test_methods_that_are_typed_in_at_a_console(executor: TargetExecutor) -> None:
+def test_methods_that_are_typed_in_at_a_console(executor: TargetExecutor, monkeypatch: pytest.MonkeyPatch) -> None:
     """Consoles give what is typed in a name like those that generated code has, and keep its lines."""
     name = "<console-input-1>"
-    linecache.cache[name] = (len(CELL), None, CELL.splitlines(True), name)
+    monkeypatch.setitem(linecache.cache, name, (len(CELL), None, CELL.splitlines(True), name))
     namespace: dict[str, Any] = {"dataclass": dataclass, "__name__": __name__}
     exec(compile(CELL, name, "exec"), namespace)
     kind = namespace["Rounded"]
