@@ -515,7 +515,11 @@ def test_short_loops_fill_subgroups_of_devices() -> None:
     filled = "for %i, %j in %o0 .. %o10, %o0 .. %o10 {\n store %x, %c[%i, %j]\n}"
     few = "for %i in %o0 .. %o10 {\n store %x, %a[%i]\n}"
     undecided = "for %i, %j in %o0 .. %o10, %o0 .. %o10 {\n %v = load %p[%i]\n %s = cast %v : i64\n store %x, %a[%s]\n}"
-    for text, on_device in ((filled, "p"), (few, "s"), (undecided, "s")):
+    total = (
+        "%r = for %i, %j in %o0 .. %o10, %o0 .. %o10 carry (%s = %f0) : f32 {\n"
+        " %v = load %c[%i, %j] : f32\n %t = add %s, %v {reassociate = True} : f32\n yield %t\n}\nstore %r, %a[%o0]"
+    )
+    for text, on_device in ((filled, "p"), (few, "s"), (undecided, "s"), (total, "s")):
         found, context = classify(text, record=PLAIN)
         assert found == on_device and not context.notices
         assert classify(text)[0] == classify(text, record=APART)[0] == "s"

@@ -309,10 +309,54 @@ def peaks(a, b):
             b[i, j] = peak
 
 
+def sums_of_what_is_large(a, b):
+    for i in range(a.shape[0]):
+        for j in range(1, a.shape[1]):
+            if a[i, j] > 1:
+                b[i, j] = b[i, j - 1] + a[i, j]
+            else:
+                b[i, j] = b[i, j - 1] // 2
+
+
+def marks_and_counts(a, b):
+    for i in range(a.shape[0]):
+        for j in range(3, a.shape[1]):
+            if a[i, j] > 0:
+                b[i, j] = j
+                b[i, a[i, j]] += 1
+
+
+def rows_of_many_lengths(a, b):
+    for i in range(a.shape[0]):
+        for j in range(60 * a[i, 0]):
+            if a[i, j] > 1:
+                b[i, j] = 7
+            else:
+                b[i, j] = a[i, j]
+
+
+def long_computations(a, b):
+    for i in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            x = a[i, j]
+            if x > 0:
+                for k in qd.static(range(12)):
+                    x = (7 * x + k) % 100 - (x >> 1) * 3 + (x & 15) * (x % 31)
+            b[i, j] = x
+
+
 @pytest.mark.parametrize(
     ("function", "in_lanes"),
-    [(chosen_cells, False), (cells_that_count, False), (peaks, True)],
-    ids=["conditions along rows", "elements left out", "what a row carries on"],
+    [
+        (chosen_cells, False),
+        (cells_that_count, False),
+        (peaks, True),
+        (sums_of_what_is_large, True),
+        (marks_and_counts, True),
+        (rows_of_many_lengths, True),
+        (long_computations, True),
+    ],
+    ids=lambda given: getattr(given, "__name__", ""),
 )
 def test_rows_with_conditions(function: Any, in_lanes: bool) -> None:
     """Lanes of the loop around reach apart in each row: they pay where elements of a row wait for one another, and not where
