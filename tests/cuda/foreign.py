@@ -169,9 +169,9 @@ class Torch:
         if not has_table:
             functions = torch_tensors.stable_functions()
             assert functions is not None
-            current = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int32, ctypes.POINTER(ctypes.c_uint64))(self._current)
-            _kept.append(current)
-            address = ctypes.cast(current, ctypes.c_void_p).value
+            tell = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int32, ctypes.POINTER(ctypes.c_uint64))(self._current)
+            _kept.append(tell)
+            address = ctypes.cast(tell, ctypes.c_void_p).value
             asked = {**functions, "aoti_torch_get_current_cuda_stream": address}
             monkeypatch.setattr(foreign, "stable_functions", lambda: asked)
         foreign._made_of_functions.cache_clear()

@@ -105,8 +105,10 @@ def picture(kind: str, matrix: np.ndarray, turned: int) -> tuple[bytes, int, int
     return np.ascontiguousarray(cores).tobytes(), cores.shape[1] * 8, 8
 
 
-def run(kind: str, text: str, turned: tuple[int, int] = (0, 0), threads: int = 128, change: int = 0) -> None:
-    """Runs a kernel on whole numbers, and looks at what all threads got."""
+def run(
+    kind: str, text: str, turned: tuple[int, int] = (0, 0), threads: int = 128, change: int = 0, times: int = 1
+) -> None:
+    """Runs a kernel on whole numbers, and looks at what all threads got: `times` the product."""
     generator = np.random.default_rng(7)
     depth = KINDS[kind][1]
     a, b = (generator.integers(-9, 9, (rows, depth)).astype(np.float32) for rows in (64, COLUMNS))
@@ -123,7 +125,7 @@ def run(kind: str, text: str, turned: tuple[int, int] = (0, 0), threads: int = 1
     found: Any = np.frombuffer(taken.read(0, 2 * COLUMNS * 128), np.float32).reshape(4, 8, 4, COLUMNS // 8, 2, 2)
     # warp, lane's row, lane's columns, columns of eight, row of eight, neighbour
     matrix = found.transpose(0, 4, 1, 3, 2, 5).reshape(64, COLUMNS)
-    assert (matrix == a @ b.T).all()
+    assert (matrix == times * (a @ b.T)).all()
 
 
 @pytest.mark.parametrize(
@@ -137,8 +139,9 @@ def test_warpgroups_multiply_what_descriptors_describe(kind: str, turned: tuple[
 def test_sums_are_added_to_what_there_is_if_asked() -> None:
     once = product("f16")
     zeroed = "setp.eq.u32 %p0, %t, 1000;\n"
-    body = f"{FENCES}wgmma.fence.sync.aligned;\n{once}{zeroed}{once}{WAIT}"
-    run("f16", text_of(body))
+    start = f"{FENCES}wgmma.fence.sync.aligned;\n{once}"
+    run("f16", text_of(f"{start}{once}{WAIT}"), times=2)
+    run("f16", text_of(f"{start}{zeroed}{once}{WAIT}"), times=1)
 
 
 GOOD = f"{FENCES}wgmma.fence.sync.aligned;\n{product('f16')}{WAIT}"

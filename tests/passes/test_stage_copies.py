@@ -49,7 +49,14 @@ BIASED = """parallel for %j in %0 .. %n {
     store %r, %c[%i, %j]
   }
 }"""
-FORMS = {"carried": CARRIED, "biased": BIASED, "transposed": TRANSPOSED, "updated": UPDATED, "planes": PLANES}
+LATER = "%1 = constant 1 : i64\n" + CARRIED.replace("in %0 .. %m, %0 .. %n", "in %1 .. %m, %1 .. %n").replace(
+    "in %0 .. %d", "in %1 .. %d"
+)
+"""Lines are aligned where elements are that nobody asks for."""
+FORMS = {
+    **{"carried": CARRIED, "biased": BIASED, "transposed": TRANSPOSED, "updated": UPDATED, "planes": PLANES},
+    "later": LATER,
+}
 
 
 @pytest.fixture(autouse=True)
@@ -175,8 +182,8 @@ def test_indices_in_memory_are_read_where_the_nest_reads_them(gathered: tuple[st
 
 def test_what_is_computed_goes_by_way_of_registers() -> None:
     assert not copied(module_of(BATCH))
-    diagonal = CARRIED.replace("load %a[%i, %k]", "load %a[%k, %k]")
-    assert not any(op.kind == "copy_begin" for op in walk(module_of(diagonal).kernel.body))
+    skewed = CARRIED.replace("%x = load %a[%i, %k]", "%q = add %i, %k : i64\n    %x = load %a[%q, %k]")
+    assert not copied(module_of(skewed)), "neighbours along the depth lie in several lines"
     assert copied(module_of(CARRIED))
 
 

@@ -232,17 +232,19 @@ def test_the_host_looks_at_numbers_in_between(device: WebDevice) -> None:
 def test_many_launches_of_one_run(device: WebDevice) -> None:
     """More than there is room for before Python is called."""
 
-    @qd.kernel
-    def steps(x, count):
+    def steps(x, y, count):
         for _ in range(count):
             for i in range(x.shape[0]):
-                x[i] = x[i] + x[x.shape[0] - 1 - i] % 2
+                y[i] = (x[x.shape[0] - 1 - i] * 5 + 1) % 1009
+            for i in range(x.shape[0]):
+                x[i] = y[i] + i
 
-    x = _on_device(np.arange(64, dtype=np.int64), qd.i64)
-    expected = np.arange(64)
-    for count in (3, 2000):
-        steps(x, count)
-    assert x.to_numpy().shape == expected.shape
+    kernel, plain = qd.kernel(steps), (np.arange(16), np.zeros(16, np.int64))
+    ours = [_on_device(array, qd.i64) for array in plain]
+    for count in (3, 1000):
+        kernel(*ours, count)
+        steps(*plain, count)
+        assert (ours[0].to_numpy() == plain[0]).all() and (ours[1].to_numpy() == plain[1]).all()
 
 
 @pytest.mark.parametrize("count", [10, 100_000])
