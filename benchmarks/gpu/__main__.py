@@ -22,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -43,10 +43,12 @@ PEERS = {
     "upstream": "quadrants",
 }
 """The peers' programs, and the packages that they need."""
-HOST = "warpgroups,facts,order,times,graphs,loops,recursion,prints,checks,memory,sharing,kept,fault"
+HOST = ("warpgroups", "facts", "order", "times", "graphs", "loops", "recursion")
+HOST += ("prints", "checks", "memory", "sharing", "kept", "fault")
+"""The cases of host.py: the first is asked apart, and the last does harm."""
+STEPS = ("host", "cases", "conformance", "workloads", "peers")
 MINUTES = 5.5
 SECONDS = {"host": 70.0, "ours": 75.0, "conformance": 100.0, "workloads": 75.0, "peer": 30.0}
-STEPS = ("host", "cases", "conformance", "workloads", "peers")
 EACH = 25.0
 """How long all may take, each step, and one case of it."""
 
@@ -185,9 +187,9 @@ class Check:
         self.options, self.played = options, options.played
         self.clock = Clock(MINUTES)
         self.report: dict[str, Any] = {"machine": machine(), "played": self.played, "cases": {}, "seconds": {}}
-        self.steps = [step for step in STEPS if not options.steps or step in options.steps.split(",")]
+        self.steps = [step for step in STEPS if not options.steps or step in options.steps]
         self.kind = "tiny" if self.played else "full"
-        self.names = options.only.split(",") if options.only else list(CASES)
+        self.names: list[str] = options.only or list(CASES)
 
     def ours(self, step: str, file: str, names: Sequence[str], *arguments: str) -> Answers:
         """A step of ours; tells of each case as it comes."""
@@ -214,7 +216,7 @@ class Check:
         Path(self.options.out).write_text(json.dumps(self.report, indent=1) + "\n")
 
     def host(self) -> None:
-        first, *others = HOST.split(",")
+        first, *others = HOST
         self.report["host"] = self.ours("host", "host.py", [first])
         if not self.report["host"].get(first, {}).get("ok"):
             os.environ["QD_WARPGROUPS"] = "0"  # each process would ask again, and be lost for all else
@@ -234,7 +236,7 @@ class Check:
         self.report["workloads"] = self.ours("workloads", "workloads.py", chosen)
 
     def peers(self) -> None:
-        wanted = self.options.peers.split(",") if self.options.peers else ["torch"] if self.played else list(PEERS)
+        wanted = self.options.peers or (["torch"] if self.played else list(PEERS))
         for peer in [peer for peer in PEERS if peer in wanted]:
             python = interpreter(peer)
             if python is None:
@@ -249,15 +251,29 @@ class Check:
                     print(f"{peer} {name}: {answer.get('why', 'wrong')[:300]}", flush=True)
 
 
+def some_of(known: Iterable[str]) -> Callable[[str], list[str]]:
+    """Reads names that are known, separated by commas."""
+
+    def read(text: str) -> list[str]:
+        names = text.split(",")
+        if unknown := [name for name in names if name not in known]:
+            raise argparse.ArgumentTypeError(f"{', '.join(unknown)}: there are {', '.join(known)}")
+        return names
+
+    return read
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         prog="scripts/gpu_check", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--played", action="store_true", help="without a GPU, at tiny sizes")
     parser.add_argument("--out", default="gpu_check.json", help="the JSON file (gpu_check.json)")
-    parser.add_argument("--peers", help="peers, separated by commas; all installed ones without it")
-    parser.add_argument("--steps", help="steps, separated by commas: " + ",".join(STEPS))
-    parser.add_argument("--only", help="cases, separated by commas")
+    parser.add_argument(
+        "--peers", type=some_of(PEERS), help="peers, separated by commas; all installed ones without it"
+    )
+    parser.add_argument("--steps", type=some_of(STEPS), help="steps, separated by commas: " + ",".join(STEPS))
+    parser.add_argument("--only", type=some_of(CASES), help="cases, separated by commas: " + ",".join(CASES))
     check = Check(parser.parse_args())
     print(", ".join(f"{name} {found}" for name, found in check.report["machine"].items()), flush=True)
     reason = "" if check.played else lacking()

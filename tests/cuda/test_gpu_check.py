@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib.util
 import json
 import os
@@ -10,7 +11,18 @@ import sys
 from pathlib import Path
 
 import pytest
-from benchmarks.gpu.__main__ import _ANSWER, EACH, HOST, MINUTES, SECONDS, conformance, failures, lacking
+from benchmarks.gpu.__main__ import (
+    _ANSWER,
+    EACH,
+    HOST,
+    MINUTES,
+    SECONDS,
+    STEPS,
+    conformance,
+    failures,
+    lacking,
+    some_of,
+)
 from benchmarks.gpu.host import CASES as HOST_CASES
 from benchmarks.gpu.processes import asked
 
@@ -50,7 +62,7 @@ def test_all_of_ours_is_right_by_the_interpreter_of_ptx(tmp_path: Path) -> None:
         "nbody",
     }
     assert all(found["ok"] for found in report["cases"]["ours"].values())
-    assert set(report["host"]) == set(HOST.split(",")) and all(found["ok"] for found in report["host"].values())
+    assert set(report["host"]) == set(HOST) and all(found["ok"] for found in report["host"].values())
     assert len(report["workloads"]) >= 5 and report["conformance"]["ok"]
     assert set(report["seconds"]) == {"host", "cases", "conformance", "workloads", "peers"}
     assert "nothing of ours failed" in told
@@ -69,6 +81,12 @@ def test_a_peer_that_is_not_there_is_told(tmp_path: Path) -> None:
     code, report, told = run(tmp_path, "--only", "launch", "--peers", "upstream", "--steps", "cases,peers")
     assert code == 0 and "upstream: not installed" in told
     assert "upstream" not in report["cases"]
+
+
+def test_names_that_are_not_known_are_refused() -> None:
+    assert some_of(STEPS)("host,peers") == ["host", "peers"]
+    with pytest.raises(argparse.ArgumentTypeError, match="hosts: there are host, cases"):
+        some_of(STEPS)("hosts,peers")
 
 
 WORKER = """
@@ -128,7 +146,7 @@ def test_all_failures_are_told_in_full_and_the_steps_fit_their_time() -> None:
     assert told[0].startswith("host order: line 0\n    line 1") and told[0].endswith("line 49")
     assert told[1] == "case sum: 0.5"
     assert 60 * MINUTES + EACH < 360 and max(SECONDS.values()) < 60 * MINUTES
-    assert set(HOST.split(",")) == set(HOST_CASES)
+    assert HOST == tuple(HOST_CASES)
 
 
 def test_a_sample_that_is_not_done_in_time_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
