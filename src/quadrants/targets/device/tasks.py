@@ -6,12 +6,16 @@ The parameters are the loop's lows and highs, then what it uses from outside; co
 from __future__ import annotations
 
 from quadrants.ir.nodes import Function, Module, Op, Value, walk
+from quadrants.ir.types import ArrayType
 from quadrants.passes.clone import clone_ops
 from quadrants.passes.fold import number_of
 from quadrants.passes.structure import free_values
 from quadrants.records import Record
 
 __all__ = ["Task", "parallel_loops", "task_of"]
+
+_READERS = frozenset({"load", "dim", "step", "lines_aligned", "copy_begin"})
+"""Operations that write none of the arrays with descriptors that they name."""
 
 
 class Task(Record):
@@ -25,6 +29,12 @@ class Task(Record):
     def loop(self) -> Op:
         (loop,) = [op for op in self.function.body.ops if op.kind == "for"]
         return loop
+
+    @property
+    def constant_arrays(self) -> frozenset[Value]:
+        """The arrays with descriptors that no thread writes."""
+        written = {value for op in walk(self.function.body) if op.kind not in _READERS for value in op.operands}
+        return frozenset([value for value in self.function.parameters if _has_descriptor(value)]) - written
 
     @property
     def bounds(self) -> tuple[int | None, ...]:
@@ -43,6 +53,10 @@ class Task(Record):
                 return None
             count *= max(high - low, 0)
         return count
+
+
+def _has_descriptor(value: Value) -> bool:
+    return type(value.type) is ArrayType and value.type.has_descriptor
 
 
 def parallel_loops(module: Module) -> list[Op]:

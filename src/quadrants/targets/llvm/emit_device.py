@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from quadrants.ir.nodes import Module, Value, walk
-from quadrants.ir.types import ArrayType
+from quadrants.ir.nodes import Module, walk
 from quadrants.records import Record, fresh
 from quadrants.targets.artifact import Message, PrintFormat
 from quadrants.targets.capability import CapabilityRecord
@@ -166,7 +165,8 @@ def _reached(module: Module, tasks: Sequence[Task]) -> list[list[str]]:
 
 def _write_task(unit: Unit, task: Task, frame: Frame, symbol: str, words: DeviceWords, asks: bool) -> None:
     writer = DeviceTaskWriter(unit, task.function, frame)
-    writer.constant_arrays = _constant_arrays(task) if not writer.may_alias else frozenset()
+    if not writer.may_alias:  # GPUs have a way of their own to read what nobody writes
+        writer.constant_arrays = task.constant_arrays
     writer.prologue.extend(["  " + line for line in words.opening])
     loop = task.loop
     if op_may_fail(unit.program, loop):
@@ -187,18 +187,3 @@ def _write_task(unit: Unit, task: Task, frame: Frame, symbol: str, words: Device
     sizes = {"threads": str(block.threads), "least": str(block.threads if block.whole or block.iterations else 1)}
     attributes = f"{unit.program.define_attributes} {words.attributes.format(**sizes)}".strip()
     writer.finish(f"define {words.convention} void @{symbol}({parameter}) {attributes}")
-
-
-_READERS = frozenset({"load", "dim", "step", "lines_aligned", "copy_begin"})
-"""Operations that write none of the arrays with descriptors that they name."""
-
-
-def _constant_arrays(task: Task) -> frozenset[Value]:
-    """The arrays that no thread of a task writes: GPUs have a way of their own to read those."""
-    used, written = set[Value](), set[Value]()
-    for op in walk(task.function.body):
-        arrays = [value for value in op.operands if type(value.type) is ArrayType and value.type.has_descriptor]
-        used.update(arrays)
-        if op.kind not in _READERS:
-            written.update(arrays)
-    return frozenset(used - written)

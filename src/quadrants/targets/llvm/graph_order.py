@@ -11,7 +11,6 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-from quadrants.ir.nodes import Value, walk
 from quadrants.ir.types import ArrayType
 from quadrants.targets.device.tasks import Task
 from quadrants.targets.frame import Frame
@@ -29,16 +28,12 @@ _MOST = 64
 
 
 def accesses_of(task: Task, frame: Frame) -> tuple[Access, ...]:
-    """The arrays of a task. What is done with one beyond loading from it counts as writing."""
-    written: set[Value] = set()
-    for op in walk(task.function.body):
-        if op.kind not in ("load", "dim"):
-            written.update(op.operands)
-    found = []
+    """The arrays of a task."""
+    constant, found = task.constant_arrays, []
     for parameter, offset in zip(task.function.parameters, frame.parameters):
         type_ = parameter.type
         if type(type_) is ArrayType:
-            found.append((offset, type_.rank, type_.scalar.bytes, parameter in written))
+            found.append((offset, type_.rank, type_.scalar.bytes, parameter not in constant))
     return tuple(found)
 
 
