@@ -216,3 +216,38 @@ def test_vectors_are_shuffled_whole() -> None:
     reverse(x, out)
     v = np.stack([x, 2 * x, -x], 1)
     assert (out == v[::-1] + v[0] + np.concatenate([v[:1], v[:-1]])).all()
+
+
+def test_vectors_and_matrices_are_combined_by_their_elements() -> None:
+    @qd.kernel
+    def combine(x: qd.types.ndarray(qd.types.vector(3, qd.i32), ndim=1), y: qd.types.ndarray()):
+        qd.loop_config(block_dim=64)
+        for i in range(x.shape[0]):
+            total = block.reduce_add(x[i], 64, qd.f32)
+            before = block.exclusive_max(x[i], 64)
+            least = subgroup.reduce_all_min(x[i])
+            upto = subgroup.inclusive_add_tiled(x[i], 2)
+            square = subgroup.reduce_add(x[i].outer_product(x[i]))
+            odd = qd.Vector([0, 0, 0])
+            if x[i][0] % 2 == 1:
+                odd = subgroup.reduce_or(x[i])
+            for k in qd.static(range(3)):
+                y[0, i, k], y[1, i, k], y[2, i, k] = total[k], before[k], least[k]
+                y[3, i, k], y[4, i, k], y[5, i, k] = upto[k], square[k, 2], odd[k]
+
+    values = np.random.default_rng(3).integers(0, 50, (96, 3)).astype(np.int32)
+    x = qd.ndarray(qd.types.vector(3, qd.i32), 96)
+    x.from_numpy(values)
+    y = np.zeros((6, 96, 3), np.float32)
+    combine(x, y)
+    for first in range(0, 96, 32):
+        team, found = values[first : first + 32], y[:, first : first + 32]
+        whole = values[first // 64 * 64 : first // 64 * 64 + 64]
+        before = np.maximum.accumulate(np.vstack([np.full((1, 3), np.iinfo(np.int32).min), whole]))[:-1]
+        assert (found[0] == whole.sum(0)).all()
+        assert (found[1] == before[first % 64 :][:32].astype(np.float32)).all()
+        assert (found[2] == team.min(0)).all()
+        assert (found[3] == team.reshape(8, 4, 3).cumsum(1).reshape(32, 3)).all()
+        assert (found[4] == (team.T @ team)[:, 2]).all()
+        odd = team[:, 0] % 2 == 1
+        assert (found[5] == np.where(odd[:, None], np.bitwise_or.reduce(team[odd], 0), 0)).all()

@@ -268,7 +268,7 @@ def partial(walker: Walker, array: Array, indices: list[Binding], node: ast.AST)
             node,
             f"{len(indices)} indices into {numbers.describe(array)}",
             expected=f"{array.domain - done}",
-            hint="fields and ndarrays are indexed with all their axes",
+            hint="fields, ndarrays and shared arrays are indexed with all their axes at once: `a[i, j]`",
             kind=QuadrantsIndexError,
         )
     values = []

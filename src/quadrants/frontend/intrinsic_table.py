@@ -20,8 +20,18 @@ from quadrants.ir.types import ScalarType, u1
 if TYPE_CHECKING:
     from quadrants.frontend.walker import Walker
 
-__all__ = ["INTRINSICS", "Handler", "intrinsic", "is_given", "named_dtype", "python_intrinsic", "static_int"]
+__all__ = [
+    "INTRINSICS",
+    "KNOWN_HINT",
+    "Handler",
+    "intrinsic",
+    "is_given",
+    "named_dtype",
+    "python_intrinsic",
+    "static_int",
+]
 
+KNOWN_HINT = "a number of the code around the kernel is known, and so is a parameter annotated with qd.template()"
 Handler = Callable[[Any, Arguments, Any], Binding]
 INTRINSICS: dict[str, Handler] = {}
 _PYTHON: dict[int, tuple[Any, Handler]] = {}
@@ -73,4 +83,5 @@ def static_int(walker: Walker, binding: Binding, node: ast.AST) -> int:
     """The integer that an argument is at compile time; anything else is an error."""
     if type(binding) is Static and isinstance(binding.value, (int, np.integer)):
         return int(binding.value)
-    raise walker.error(node, "this size must be known at compile time", found=numbers.describe(binding))
+    text = "this size must be known at compile time"
+    raise walker.error(node, text, found=numbers.describe(binding), hint=KNOWN_HINT)

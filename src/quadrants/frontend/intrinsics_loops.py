@@ -15,8 +15,8 @@ from quadrants.frontend.assign import unpacked
 from quadrants.frontend.atomics import atomic, compare_exchange
 from quadrants.frontend.calls import Arguments
 from quadrants.frontend.domains import static_items, static_product
-from quadrants.frontend.intrinsic_table import Handler, intrinsic
-from quadrants.frontend.values import Array, Binding, Iteration, Run, Sequence, Static, all_static
+from quadrants.frontend.intrinsic_table import KNOWN_HINT, Handler, intrinsic
+from quadrants.frontend.values import Array, Binding, Iteration, Run, Sequence, Static, all_static, static_tuple
 from quadrants.ir.nodes import Op
 from quadrants.knobs import MOST_LANES, are_lanes
 
@@ -169,8 +169,14 @@ def _loop_config(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding
             raise walker.error(
                 node, "loop_config has no such keyword", found=name, expected=expected, kind=QuadrantsTypeError
             )
+        binding = static_tuple(binding)
         if type(binding) is not Static:
-            raise walker.error(node, "loop_config takes values known at compile time")
+            raise walker.error(
+                node,
+                "loop_config takes values known at compile time",
+                found=f"{name}: {numbers.describe(binding)}",
+                hint=KNOWN_HINT,
+            )
         expected, check = _LOOP_CONFIG[name]
         value = binding.value.item() if isinstance(binding.value, np.generic) else binding.value
         if not check(value):
@@ -196,7 +202,10 @@ def _is_lanes(value: Any) -> bool:
 _TRUTH = "True or False", _is_truth
 _COUNT = "a number, 0 for the default", _is_count
 _LOOP_CONFIG: dict[str, tuple[str, Callable[[Any], bool]]] = {
-    "block_dim": _COUNT,
+    "block_dim": (
+        "a number of threads, 0 for the default; of 8 x 8 it is 64, in front of qd.ndrange(…, 8, 8)",
+        _is_count,
+    ),
     "serialize": _TRUTH,
     "parallelize": _COUNT,
     "block_dim_adaptive": _TRUTH,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import warnings
 from collections.abc import Callable
+from dataclasses import is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from quadrants.errors import QuadrantsTypeError
@@ -94,6 +95,10 @@ def _shared_array(walker: Walker, arguments: Arguments, node: ast.AST) -> Bindin
     wish = protocol.annotation(dtype.value) if type(dtype) is Static else None
     if wish is not None and wish.kind == "matrix":
         scalar, inner = wish.scalar or walker.default_float, wish.shape
+    elif type(dtype) is Static and isinstance(dtype.value, type) and is_dataclass(dtype.value):
+        text = "a shared array has numbers, vectors or matrices as elements"
+        found, hint = f"objects of {dtype.value.__name__}", "make a shared array for each of its members"
+        raise walker.error(node, text, found=found, hint=hint, kind=QuadrantsTypeError)
     else:
         scalar, inner = named_dtype(walker, dtype, node), ()
     if not shape or min(shape) < 1:
@@ -295,20 +300,22 @@ def _combined(kind: str, by: str, names: tuple[str, ...]) -> Handler:
         _check_combined(walker, by, value, node)
         if kind == "exclusive":
             attributes["exclusive"] = True
-        return Run(
-            walker.builder.emit("team_reduce" if kind.startswith("reduce") else "team_scan", value, **attributes)
-        )
+        name = "team_reduce" if kind.startswith("reduce") else "team_scan"
+        if type(value.type) is ScalarType:
+            return Run(walker.builder.emit(name, value, **attributes))
+        parts = [walker.builder.emit(name, part, **attributes) for part in numbers.elements(walker, value)]
+        return Run(walker.builder.emit("construct", *parts, type=value.type))
 
     return handler
 
 
 def _check_combined(walker: Walker, by: str, value: Value, node: ast.AST) -> None:
     scalar = scalar_of(value.type)
-    if type(value.type) is not ScalarType or scalar is u1 or (by.startswith("bit_") and scalar.is_float):
-        expected = "an integer" if by.startswith("bit_") else "a number"
-        raise walker.error(
-            node, "threads combine numbers", found=str(value.type), expected=expected, kind=QuadrantsTypeError
-        )
+    if scalar is u1 or (by.startswith("bit_") and scalar.is_float):
+        expected = "integers" if by.startswith("bit_") else "numbers, or vectors or matrices of them"
+        hint = "cast it, `qd.cast(…, qd.i32)`, or count the bits of subgroup.ballot(…)" if scalar is u1 else ""
+        text, found = "threads combine numbers", str(value.type)
+        raise walker.error(node, text, found=found, expected=expected, hint=hint, kind=QuadrantsTypeError)
 
 
 for _name, _by in COMBINERS.items():

@@ -39,6 +39,19 @@ _DIVISIONS = {
 }
 
 
+_MEANT = {
+    "barrier": "a barrier",
+    "team_barrier": "a barrier",
+    "fence": "a fence",
+    "shared": "a shared array",
+    "thread_index": "a thread's number",
+    "shuffle": "a shuffle",
+    "ballot": "a vote",
+    "team_reduce": "a reduction by threads",
+    "team_scan": "a scan by threads",
+}
+
+
 def run(module: Module, context: PassContext) -> None:
     """Takes the kernel's block loops apart; stage `kernel`."""
     kernel = module.kernel
@@ -62,7 +75,7 @@ def run(module: Module, context: PassContext) -> None:
     for op in team_ops(others, module):
         raise QuadrantsSyntaxError.at(
             shown(op.location),
-            f"{op.kind} is for loops at a kernel's top level, whose iterations are the threads of blocks",
+            f"{_MEANT.get(op.kind, 'what threads do together')} is for loops at a kernel's top level, whose iterations are the threads of blocks",
             hint="put it into a loop: `for i in range(n): …`",
         )
 
@@ -191,7 +204,20 @@ def _check_loop(loop: Op, size: int) -> None:
             hint="add up within the block (qd.simt.block.reduce_add), then with qd.atomic_add",
         )
     if returns(loop.regions[0]):
-        raise QuadrantsSyntaxError.at(place, "the threads of blocks cannot return from the kernel")
+        jump = next(op for op in walk(loop.regions[0]) if op.kind == "return")
+        raise QuadrantsSyntaxError.at(
+            shown(jump.location) or place,
+            "the threads of blocks cannot return from the kernel",
+            hint="`continue` ends one thread; where the others go on to a barrier, it comes to it, too: put what it does under conditions",
+        )
+    for op in walk(loop.regions[0]):
+        if "block_dim" in (op.attribute("config") or {}):
+            raise QuadrantsSyntaxError.at(
+                shown(op.location),
+                "block_dim is for loops at a kernel's top level: every thread runs all of this loop",
+                notes=[(place, "this loop's iterations are the threads")] if place is not None else (),
+                hint="make one loop of both, threads last: `for b, t in qd.ndrange(blocks, 64)`, with block_dim=64 in front of it",
+            )
 
 
 class _Places:

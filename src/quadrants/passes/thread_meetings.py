@@ -22,7 +22,7 @@ __all__ = ["MEET", "fold"]
 
 
 def _shared(block: Stretches, op: Op) -> None:
-    block.memory[op.results[0]] = block.slot(op.attributes["type"], False)
+    block.memory[op.results[0]] = block.slot(op.attributes["type"], False, op.results[0].name)
 
 
 def _barrier(block: Stretches, op: Op) -> None:

@@ -115,7 +115,7 @@ class Stretches:
             elif op in self.together.apart:
                 BRANCH[op.kind](self, op, meets_later or later[position])
             elif op.kind == "slot":
-                self.memory[op.results[0]] = self.slot(op.attributes["type"], True)
+                self.memory[op.results[0]] = self.slot(op.attributes["type"], True, op.results[0].name)
             else:
                 self.add(op)
 
@@ -219,7 +219,7 @@ class Stretches:
         if found is None:
             home = self.home[value]
             assert home is not None
-            found = self.scratch[value] = self.slot(value.type, value in self.uniform.varying)
+            found = self.scratch[value] = self.slot(value.type, value in self.uniform.varying, value.name)
             owner = value.owner
             assert type(owner) is Op
             store = Op("store", (value, found.slot, *self.place(found, home)), location=owner.location)
@@ -234,11 +234,12 @@ class Stretches:
         value.owner = found.owner
         value.owner.results = [value]
 
-    def slot(self, type_: Type, each: bool) -> Scratch:
+    def slot(self, type_: Type, each: bool, name: str = "") -> Scratch:
         shape = shape_of(type_)
         whole = matrix_type(scalar_of(type_), (self.size, *shape)) if each else type_
         builder = Builder(Block(), self.location)
         slot = builder.slot(type=whole)
+        slot.name = name
         self.slots += builder.block.ops
         count = whole.count if type(whole) is MatrixType else 1
         self.bytes += count * scalar_of(type_).bytes

@@ -8,6 +8,7 @@ from quadrants.lang import atomics, math, ops
 from quadrants.lang import types as dtypes
 from quadrants.lang.loops import static
 from quadrants.lang.simt import subgroup
+from quadrants.lang.simt.absent import lacking
 from quadrants.lang.simt.declare import declared, family
 from quadrants.lang.types import Template
 
@@ -68,6 +69,9 @@ _exclusive_add = _FAMILIES["exclusive_add"]
 
 def __dir__() -> list[str]:
     return sorted({*__all__, *_FAMILIES})
+
+
+__getattr__ = lacking("block")
 
 
 def inclusive_scan(value: Any, block_dim: _Static, op: Any, dtype: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from quadrants.lang.simt.absent import lacking
 from quadrants.lang.simt.declare import declared, older
 
 __all__ = ["mem_fence", "memfence"]
@@ -9,6 +10,9 @@ __all__ = ["mem_fence", "memfence"]
 
 def __dir__() -> list[str]:
     return __all__
+
+
+__getattr__ = lacking("grid")
 
 
 @declared("grid")

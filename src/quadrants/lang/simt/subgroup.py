@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from quadrants import knobs
 from quadrants.lang import math, ops
+from quadrants.lang.simt.absent import lacking
 from quadrants.lang.simt.declare import declared, family, older
 from quadrants.lang.types import Template
 
@@ -239,6 +240,9 @@ globals().update(_FAMILIES)
 
 def __dir__() -> list[str]:
     return sorted({*__all__, *_FAMILIES})
+
+
+__getattr__ = lacking("subgroup")
 
 
 __all__ = [

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from quadrants.lang.simt import subgroup
+from quadrants.lang.simt.absent import lacking
 
 __all__ = [
     "active_mask",
@@ -28,6 +29,9 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return __all__
+
+
+__getattr__ = lacking("warp")
 
 
 def active_mask() -> Any:
