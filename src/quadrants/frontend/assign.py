@@ -39,7 +39,6 @@ __all__ = [
     "placements",
     "positions_of",
     "resolve",
-    "settled",
     "store_component",
     "store_element",
     "store_member",
@@ -97,7 +96,7 @@ def assign(walker: Walker, target: ast.expr, binding: Binding) -> None:
 
         assign_tile(walker, target, binding)
     else:
-        binding = settled(walker, binding, target)  # the target's indices are computed after the value
+        binding = numbers.settled(walker, binding, target)  # the target's indices are computed after the value
         place = resolve(walker, target)
         if isinstance(place, Element):
             store_element(walker, place, binding, target)
@@ -127,12 +126,8 @@ def _unpack(walker: Walker, target: ast.Tuple | ast.List, binding: Binding) -> N
     if len(items) != len(target.elts):
         raise walker.error(target, f"{len(items)} values for {len(target.elts)} names")
     # Elements that the right side mentions are read before any name changes, as in Python.
-    for part, item in zip(target.elts, [settled(walker, item, target) for item in items]):
+    for part, item in zip(target.elts, [numbers.settled(walker, item, target) for item in items]):
         assign(walker, part.value if isinstance(part, ast.Starred) else part, item)
-
-
-def settled(walker: Walker, item: Binding, node: ast.AST) -> Binding:
-    return walker.load(item, node) if type(item) is Array and item.is_element else item
 
 
 def unpacked(walker: Walker, binding: Binding, node: ast.AST) -> list[Binding]:
@@ -367,7 +362,7 @@ def _changed_list(
     ):
         return None
     items = list(owner.items)
-    items[position.value] = settled(walker, binding, node)
+    items[position.value] = numbers.settled(walker, binding, node)
     return owner.of(items)
 
 

@@ -19,7 +19,6 @@ from quadrants.frontend.assign import (
     placements,
     positions_of,
     resolve,
-    settled,
     store_component,
     store_element,
     store_member,
@@ -123,7 +122,7 @@ def _rebinds(value: ast.expr, name: str) -> bool:
 
 def _update_component(walker: Walker, place: Component, node: ast.AugAssign, kind: str) -> None:
     before = _component(walker, place, node.target)
-    value = settled(walker, evaluate(walker, node.value), node)
+    value = numbers.settled(walker, evaluate(walker, node.value), node)
     if _in_place(walker, before, value, node):
         return
     if isinstance(place.holder, ast.Name):
@@ -135,11 +134,11 @@ def _update_component(walker: Walker, place: Component, node: ast.AugAssign, kin
 
 
 def _update_member(walker: Walker, place: Member, node: ast.AugAssign, kind: str) -> None:
-    before = settled(walker, member(walker, place.owner, place.name, node.target), node)
+    before = numbers.settled(walker, member(walker, place.owner, place.name, node.target), node)
     if type(before) is Array:
         _update_view(walker, before, node, kind)
         return
-    value = settled(walker, evaluate(walker, node.value), node)
+    value = numbers.settled(walker, evaluate(walker, node.value), node)
     if _in_place(walker, before, value, node):
         return
     if isinstance(place.holder, ast.Name):
@@ -155,7 +154,7 @@ def _component(walker: Walker, place: Component, node: ast.AST) -> Binding:
     """What a part of a local vector, matrix or list holds."""
     if place.components is not None:
         return swizzle(walker, place.owner, place.components, node)
-    return settled(walker, element(walker, place.owner, place.indices, node), node)
+    return numbers.settled(walker, element(walker, place.owner, place.indices, node), node)
 
 
 def _update_view(walker: Walker, owner: Array, node: ast.AugAssign, kind: str) -> None:
@@ -176,7 +175,7 @@ def _update_target(walker: Walker, place: Element, node: ast.AugAssign, kind: st
     array, type_ = element_value_type(walker, place.array, node)
     place = Element(array, place.components, place.slices)
     if array.is_view and place.components is None:
-        value = settled(walker, evaluate(walker, node.value), node)
+        value = numbers.settled(walker, evaluate(walker, node.value), node)
         if by is not None:
             update_element(walker, place, by, value, node)
         else:

@@ -14,7 +14,7 @@ import numpy as np
 
 from quadrants.errors import QuadrantsSyntaxError, QuadrantsTypeError
 from quadrants.frontend import numbers, protocol
-from quadrants.frontend.assign import settled, unpacked
+from quadrants.frontend.assign import unpacked
 from quadrants.frontend.dispatch import evaluate
 from quadrants.frontend.externals import call_external
 from quadrants.frontend.identity import current, identities
@@ -76,7 +76,7 @@ def _kept(walker: Walker, node: ast.expr, binding: Binding) -> Binding:
     """What a name would hold that were bound to this here: values are copied."""
     if type(binding) is Slot and binding.nature is not Nature.LIST:
         return numbers.to_run(walker, binding, node)
-    return settled(walker, binding, node)
+    return numbers.settled(walker, binding, node)
 
 
 class Arguments:
@@ -194,7 +194,9 @@ def _arguments(walker: Walker, function: Binding, node: ast.Call) -> Arguments:
     def argument(part: ast.expr, position: int) -> tuple[Binding, ast.expr]:
         known = with_known_indices(walker, part)
         binding = evaluate(walker, known)
-        return (settled(walker, binding, part) if early and not _is_place(function, position) else binding), known
+        return (
+            numbers.settled(walker, binding, part) if early and not _is_place(function, position) else binding
+        ), known
 
     for part in written_arguments(node):
         if isinstance(part, ast.Starred):

@@ -10,7 +10,6 @@ from quadrants.frontend.assign import assign, unpacked
 from quadrants.frontend.calls import LocalFunction, call
 from quadrants.frontend.dispatch import evaluate, expression
 from quadrants.frontend.domains import static_items, static_product
-from quadrants.frontend.expressions import settled
 from quadrants.frontend.lent import as_they_are
 from quadrants.frontend.printing import formatted
 from quadrants.frontend.scan import names_in
@@ -49,7 +48,7 @@ def _elements(walker: Walker, nodes: list[ast.expr]) -> list[Binding]:
         if isinstance(part, ast.Starred):
             items.extend(unpacked(walker, evaluate(walker, part.value), part))
         else:
-            items.append(settled(walker, evaluate(walker, part), part))
+            items.append(numbers.settled(walker, evaluate(walker, part), part))
     return as_they_are(walker, items, nodes if len(nodes) == len(items) else [], since)
 
 
@@ -61,7 +60,7 @@ def _comprehension(walker: Walker, node: ast.ListComp | ast.GeneratorExp) -> Bin
 
     def run(generators: list[ast.comprehension]) -> None:
         if not generators:
-            items.append(settled(walker, evaluate(walker, node.elt), node.elt))
+            items.append(numbers.settled(walker, evaluate(walker, node.elt), node.elt))
             return
         generator = generators[0]
         iterated = evaluate(walker, generator.iter)

@@ -33,7 +33,7 @@ from quadrants.ir.types import u1
 if TYPE_CHECKING:
     from quadrants.frontend.walker import Walker
 
-__all__ = ["BINARY", "settled"]
+__all__ = ["BINARY"]
 
 BINARY: dict[type, str] = {
     ast.Add: "add",
@@ -75,17 +75,12 @@ def _name(walker: Walker, node: ast.Name) -> Binding:
 
 @expression(ast.BinOp)
 def _binary(walker: Walker, node: ast.BinOp) -> Binding:
-    left = settled(walker, evaluate(walker, node.left), node.left)
+    left = numbers.settled(walker, evaluate(walker, node.left), node.left)
     right = evaluate(walker, node.right)
     walker.at(node)
     return operators.binary(
         walker, BINARY[type(node.op)], _operand(walker, left, node), _operand(walker, right, node), node
     )
-
-
-def settled(walker: Walker, binding: Binding, node: ast.AST) -> Binding:
-    """An element's value, read now: what is evaluated next may write it."""
-    return walker.load(binding, node) if type(binding) is Array and binding.is_element else binding
 
 
 def _operand(walker: Walker, binding: Binding, node: ast.AST) -> Binding:
@@ -122,7 +117,7 @@ def _unary(walker: Walker, node: ast.UnaryOp) -> Binding:
 @expression(ast.Compare)
 def _compare(walker: Walker, node: ast.Compare) -> Binding:
     """Chains compare each operand once and stop at the first that fails."""
-    return _chain(walker, settled(walker, evaluate(walker, node.left), node.left), 0, None, node)
+    return _chain(walker, numbers.settled(walker, evaluate(walker, node.left), node.left), 0, None, node)
 
 
 def _chain(walker: Walker, left: Binding, first: int, result: Binding | None, node: ast.Compare) -> Binding:
@@ -134,7 +129,7 @@ def _chain(walker: Walker, left: Binding, first: int, result: Binding | None, no
         before = walker.env
         walker.env = dict(before)
         block, right = walker.trial(
-            lambda right_node=right_node: settled(walker, evaluate(walker, right_node), right_node)
+            lambda right_node=right_node: numbers.settled(walker, evaluate(walker, right_node), right_node)
         )
         if result is not None and (changed_names(before, walker.env) or not _is_harmless(walker, block)):
             walker.env = before

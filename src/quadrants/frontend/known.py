@@ -6,8 +6,9 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from quadrants.frontend import numbers
 from quadrants.frontend.dispatch import evaluate, expression
-from quadrants.frontend.values import Array, Binding
+from quadrants.frontend.values import Binding
 
 if TYPE_CHECKING:
     from quadrants.frontend.walker import Walker
@@ -53,5 +54,4 @@ def _index(walker: Walker, node: ast.expr) -> ast.expr:
     if isinstance(node, ast.Slice):
         parts = [None if part is None else _index(walker, part) for part in (node.lower, node.upper, node.step)]
         return ast.copy_location(ast.Slice(*parts), node)
-    found = evaluate(walker, node)
-    return _Known(walker.load(found, node) if type(found) is Array and found.is_element else found, node)
+    return _Known(numbers.settled(walker, evaluate(walker, node), node), node)

@@ -11,7 +11,6 @@ from quadrants.errors import QuadrantsIndexError, QuadrantsTypeError
 from quadrants.frontend import numbers, operators
 from quadrants.frontend.assign import assign, unpacked
 from quadrants.frontend.calls import Arguments
-from quadrants.frontend.expressions import settled
 from quadrants.frontend.functions import library_function
 from quadrants.frontend.tiles import method_of_tile
 from quadrants.frontend.values import Array, Binding, BoundMethod, Run, Sequence, Slot, Static, is_tile
@@ -65,7 +64,7 @@ def _insert(walker: Walker, owner: Binding, arguments: Arguments, node: ast.AST)
     position, item = arguments.take(walker, node, ("index", "object"))
     assert type(owner) is Sequence
     items = [*owner.items]
-    items.insert(_position(walker, position, node), settled(walker, item, node))
+    items.insert(_position(walker, position, node), numbers.settled(walker, item, node))
     return _changed(walker, owner, items, node)
 
 
@@ -100,7 +99,7 @@ _OF_LISTS: dict[str, Callable[..., Binding]] = {
 
 def _grown(walker: Walker, owner: Binding, more: list[Binding], node: ast.AST) -> Binding:
     assert type(owner) is Sequence
-    return _changed(walker, owner, [*owner.items, *(settled(walker, item, node) for item in more)], node)
+    return _changed(walker, owner, [*owner.items, *(numbers.settled(walker, item, node) for item in more)], node)
 
 
 def _changed(walker: Walker, owner: Sequence, items: list[Binding], node: ast.AST) -> Binding:

@@ -92,6 +92,11 @@ def _float(value: Any) -> float:
         return float("inf") if value > 0 else float("-inf")
 
 
+def settled(walker: Walker, binding: Binding, node: ast.AST) -> Binding:
+    """An element's value, read now: what is evaluated next may write it."""
+    return walker.load(binding, node) if type(binding) is Array and binding.is_element else binding
+
+
 def to_run(walker: Walker, binding: Binding, node: ast.AST) -> Run:
     """The binding as a run-time value; an error if it is no number, vector or matrix."""
     if type(binding) is Run:

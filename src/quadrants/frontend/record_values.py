@@ -8,9 +8,10 @@ import types
 from typing import TYPE_CHECKING, Any
 
 from quadrants.errors import QuadrantsTypeError
+from quadrants.frontend import numbers
 from quadrants.frontend.calls import Arguments, bind_class, call_binding
 from quadrants.frontend.domains import wrap
-from quadrants.frontend.values import Array, Binding, BoundMethod, Sequence, Static, is_open
+from quadrants.frontend.values import Binding, BoundMethod, Sequence, Static, is_open
 from quadrants.records import dataclass_names
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def make(walker: Walker, kind: type, arguments: Arguments, node: ast.AST) -> Seq
     _check_initialiser(walker, kind, node)
     given = bind_class(walker, kind, arguments, node)
     items = [given[name] if name in given else _default(walker, kind, name, node) for name in names]
-    return Sequence([_held(walker, item, node) for item in items], names=tuple(names), record=kind)
+    return Sequence([numbers.settled(walker, item, node) for item in items], names=tuple(names), record=kind)
 
 
 def _check_initialiser(walker: Walker, kind: type, node: ast.AST) -> None:
@@ -109,10 +110,6 @@ def _made(value: Any) -> Binding:
     if names is None:
         return wrap(value)
     return Sequence([_made(getattr(value, name)) for name in names], names=tuple(names), record=type(value))
-
-
-def _held(walker: Walker, item: Binding, node: ast.AST) -> Binding:
-    return walker.load(item, node) if type(item) is Array and item.is_element else item
 
 
 def member_of_record(walker: Walker, base: Sequence, name: str, node: ast.AST) -> Binding | None:
@@ -224,7 +221,7 @@ def replaced(walker: Walker, owner: Binding, arguments: Arguments, node: ast.AST
     if not issubclass(owner.record, tuple):
         _check_initialiser(walker, owner.record, node)
     items = [arguments.keywords.get(name, item) for name, item in zip(owner.names, owner.items)]
-    return Sequence([_held(walker, item, node) for item in items], names=owner.names, record=owner.record)
+    return Sequence([numbers.settled(walker, item, node) for item in items], names=owner.names, record=owner.record)
 
 
 def call_of_dataclasses(walker: Walker, function: Any, arguments: Arguments, node: ast.AST) -> Binding | None:
@@ -258,4 +255,4 @@ def assigned_member(walker: Walker, owner: Sequence, name: str, value: Binding, 
             hint="write into an array, return the new value, or make an object of the kernel's own: dataclasses.replace(p)",
         )
     position = owner.names.index(name)
-    return owner.of([*owner.items[:position], _held(walker, value, node), *owner.items[position + 1 :]])
+    return owner.of([*owner.items[:position], numbers.settled(walker, value, node), *owner.items[position + 1 :]])
