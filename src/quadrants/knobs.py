@@ -38,6 +38,10 @@ class Arch(enum.IntEnum):
     __repr__ = __str__
 
 
+GPUS = (Arch.cuda, Arch.metal, Arch.vulkan, Arch.amdgpu)
+"""What `qd.gpu` and the name 'gpu' stand for: the first of them that is there."""
+
+
 def _option(default: Any, doc: str, factory: Callable[[], Any] | None = None) -> Any:
     return Field(factory or (lambda: default), doc)
 
@@ -219,16 +223,18 @@ def _parse_text(name: str, text: str) -> Any:
 
 
 def arch_by_name(text: str) -> Arch:
-    """The target of that name ('cpu' is the host's); ValueError if there is none."""
-    name = {"cpu": host_arch().name, "x86_64": "x64"}.get(text, text)
+    """The target of that name ('cpu' is the host's), in letters of either case; ValueError if there is none."""
+    name = text.strip().lower()
+    name = {"cpu": host_arch().name, "x86_64": "x64"}.get(name, name)
     if name not in Arch.__members__:
-        raise ValueError(f"{text!r} is not a target; there are cpu, {', '.join(Arch.__members__)}")
+        raise ValueError(f"{text!r} is not a target; there are cpu, gpu, {', '.join(Arch.__members__)}")
     return Arch[name]
 
 
 def archs_by_name(text: str) -> tuple[Arch, ...]:
-    """The targets of names with commas between them; ValueError if one is none."""
-    return tuple(arch_by_name(name.strip()) for name in text.split(","))
+    """The targets of names with commas between them ('gpu' is each of `GPUS`); ValueError if one is none."""
+    names = text.split(",")
+    return tuple(arch for name in names for arch in (GPUS if name.strip().lower() == "gpu" else (arch_by_name(name),)))
 
 
 def host_arch() -> Arch:
@@ -256,7 +262,8 @@ class State(Options):
     """The options in force, and what follows from them.
 
     `initialised` is False before `qd.init` and after `qd.reset`; `default_int` and `default_float` are the types of
-    weak numbers (Python's widths until `qd.init`; the language layer sets them). `wished` are the targets that QD_ARCH asks
+    weak numbers (Python's widths until `qd.init`; the language layer sets them), and `widest_float` is what a kernel is
+    given Python's floats as, f64 where the target has it. `wished` are the targets that QD_ARCH asks
     for, until one is chosen (lang/arch.py). `epoch` grows at every reset: what was compiled or allocated under
     an older epoch is gone. `inert` holds the accepted options without effect.
     """
@@ -267,6 +274,7 @@ class State(Options):
         self.inert: dict[str, Any] = {}
         self.default_int: Any
         self.default_float: Any
+        self.widest_float: Any
         self.wished: tuple[Arch, ...] = ()
         self.restore({})
 

@@ -246,9 +246,11 @@ class Program:
 
     def _write_live_numbers(self, frame: bytearray) -> None:
         first = len(self.frame.parameters) - len(self.captured)
-        for source, offset in zip(self.captured, self.frame.parameters[first:]):
+        places = zip(self.captured, self.frame.parameter_types[first:], self.frame.parameters[first:])
+        for source, type_, offset in places:
             if isinstance(source, LiveNumber):
-                data = memory_bytes(source.type, held_dtype(source.type).type(source.read()))
+                assert type(type_) is ScalarType
+                data = memory_bytes(type_, held_dtype(type_).type(source.read()))
                 frame[offset : offset + len(data)] = data
 
     def after(self, status: int) -> None:
@@ -282,9 +284,10 @@ class Program:
         arguments = [
             interpreter_value(type_, leaf, value) for (leaf, value), type_ in zip(values, self.frame.parameter_types)
         ]
-        for source in self.captured:
+        for source, type_ in zip(self.captured, self.frame.parameter_types[len(values) :]):
             if isinstance(source, LiveNumber):
-                arguments.append(held_dtype(source.type).type(source.read()))
+                assert type(type_) is ScalarType
+                arguments.append(held_dtype(type_).type(source.read()))
             else:
                 arguments.append(as_numpy(source))
         try:

@@ -303,11 +303,22 @@ def test_a_list_takes_the_first_that_is_there(monkeypatch: Patch, capsys: pytest
 
 
 def test_what_is_no_target() -> None:
-    with pytest.raises(ValueError, match="'gpu9' is not a target; there are cpu, x64"):
+    number: Any = 3
+    with pytest.raises(ValueError, match="'gpu9' is not a target; there are cpu, gpu, x64"):
         qd.init(arch="gpu9")
     with pytest.raises(ValueError, match="a target is expected, or a list"):
         qd.init(arch=[])
+    with pytest.raises(
+        TypeError, match=r"qd.init\(arch=3\): a target is expected, or a list .* not an object of type int"
+    ):
+        qd.init(arch=number)
     assert not knobs.current.initialised
+
+
+def test_names_of_targets() -> None:
+    assert knobs.archs_by_name("gpu, CPU") == (*qd.gpu, qd.cpu) and knobs.archs_by_name("x86_64") == (qd.x64,)
+    qd.init(arch="Reference")
+    assert knobs.current.arch is Arch.reference
 
 
 @qd.kernel

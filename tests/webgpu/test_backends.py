@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -42,6 +43,31 @@ def test_the_same_code_runs_without_f64(device: WebDevice) -> None:
     waves(x, total)
     assert np.allclose(x, expected, rtol=1e-6, atol=3e-7) and np.isclose(total[0], expected.sum(), rtol=1e-6)
     assert device.device.limits["max-storage-buffers-per-shader-stage"] == 8 == min(LIMITS.values())
+
+
+@dataclass(frozen=True)
+class Spring:
+    stiffness: float
+    rest: float
+
+
+gain = 0.5
+
+
+def test_pythons_floats_are_f32_where_there_is_no_f64(device: WebDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    @qd.kernel
+    def mixed(x, number, vector, pair, spring):
+        for i in range(x.shape[0]):
+            x[i] = x[i] * number + vector[1] * pair[0] + spring.stiffness * (gain - spring.rest)
+        return number
+
+    for _ in range(12):  # from the tenth on the host's part is machine code
+        monkeypatch.setitem(globals(), "gain", gain + 1.0)  # which is a parameter from the second value on
+        x = np.arange(5, dtype=np.float32)
+        got = mixed(x, 0.1, qd.Vector([1.0, 0.3]), (0.7, 2), Spring(3.0, 0.25))
+        assert np.allclose(x, np.arange(5) * 0.1 + 0.3 * 0.7 + 3.0 * (gain - 0.25), rtol=1e-6)
+        assert got == np.float32(0.1)
+    assert mixed.result_types() == ["f32"]
 
 
 def test_f64_is_refused_with_the_line(device: WebDevice) -> None:

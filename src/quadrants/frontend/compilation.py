@@ -29,7 +29,7 @@ from quadrants.frontend.source import function_source, place
 from quadrants.frontend.values import Array, Binding, Run, Sequence, Static
 from quadrants.frontend.walker import Restart, Walker
 from quadrants.ir.nodes import Function, Module, Value
-from quadrants.ir.types import ScalarType, Type
+from quadrants.ir.types import ScalarType, Type, scalar_of, with_scalar
 
 if TYPE_CHECKING:
     from quadrants.frontend.calls import Arguments
@@ -70,6 +70,7 @@ class Compilation:
     def __init__(self, options: Any, live_numbers: set[Any], static_sizes: dict[Any, int]) -> None:
         self.default_int: ScalarType = options.default_int
         self.default_float: ScalarType = options.default_float
+        self.widest_float: ScalarType = options.widest_float
         self.debug: bool = options.debug
         self.wraparound: bool = options.wraparound
         self.subgroup_size: int = options.subgroup_size
@@ -181,11 +182,18 @@ class Compilation:
             if known == key:
                 return binding
         if isinstance(source, LiveNumber):
-            binding: Run | Array = Run(walker.function.body.add_argument(source.type, source.observation.name), True)
+            binding: Run | Array = Run(
+                walker.function.body.add_argument(self.given_as(source.type), source.observation.name), True
+            )
         else:
             binding = self._array_binding(walker, key, source, node)
         walker.captured.append((key, source, binding))
         return binding
+
+    def given_as(self, type_: Type) -> Type:
+        """The type of a parameter for Python's numbers, or a vector of them, that have the type where the target has it."""
+        scalar = scalar_of(type_)
+        return with_scalar(type_, self.widest_float) if scalar.is_float else type_
 
     def array_of(self, walker: Walker, value: Any, node: ast.AST | None) -> Array:
         """A captured field, ndarray or NumPy array."""
@@ -330,7 +338,8 @@ def _parameter(
     origin = ("argument", counter[0])
     counter[0] += 1
     if argument.kind == "value":
-        return Run(kernel.body.add_argument(argument.type, name), argument.weak)
+        type_ = compilation.given_as(argument.type) if argument.weak else argument.type
+        return Run(kernel.body.add_argument(type_, name), argument.weak)
     type_: Type = argument.array_type(compilation.static_sizes.get(origin, 0))
     compilation.examples[origin] = argument.value
     value: Value = kernel.body.add_argument(type_, name)

@@ -145,7 +145,7 @@ class Observation:
 class LiveNumber:
     """A captured number that has changed before: a parameter of the kernel, read at each launch. It has the `type` that the
     number as a constant would have, so that results do not depend on what it was before; of floats the widest, which are
-    rounded where they meet others, as constants are."""
+    rounded where they meet others, as constants are (and before, where the target has no f64: the parameter's type tells)."""
 
     __slots__ = ("container", "default_int", "key", "observation", "type")
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from quadrants import knobs
 from quadrants.ir import types
 from quadrants.knobs import Arch
 from quadrants.lang import log
 from quadrants.targets import table
-from quadrants.targets.capability import CapabilityRecord
 
-__all__ = ["Wish", "choose", "settle", "widest_float"]
+__all__ = ["Wish", "adopt_floats", "choose", "settle"]
+
+_EXPECTED = "a target is expected, or a list of which the first that is there is taken"
 
 Wish = Arch | str | Sequence[Arch | str]
 
@@ -42,21 +43,26 @@ def _targets(wish: Wish) -> list[Arch]:
         return [wish]
     if isinstance(wish, str):
         return list(knobs.archs_by_name(wish))
+    if not isinstance(wish, Iterable):
+        raise TypeError(f"qd.init(arch={wish!r}): {_EXPECTED}, not an object of type {type(wish).__name__}")
     found = [arch for part in wish for arch in _targets(part)]
     if not found:
-        raise ValueError("qd.init(arch=[]): a target is expected, or a list of which the first that is there is taken")
+        raise ValueError(f"qd.init(arch={wish!r}): {_EXPECTED}")
     return found
 
 
-def widest_float(wanted: types.ScalarType, record: CapabilityRecord) -> types.ScalarType:
-    """The type of weak floats where the target may not have the one wanted: then the widest that it has, and it is said."""
-    if record.has_dtype(wanted):
-        return wanted
-    widest = next(scalar for scalar in (types.f64, types.f32, types.f16) if record.has_dtype(scalar))
-    log.warn(
-        f"the target {record.name} has no {wanted} on this machine: floats without a type of their own are {widest}"
-    )
-    return widest
+def adopt_floats(chosen: Arch) -> None:
+    """Makes the types of floats without one of their own those that the target has, and says where the default is another."""
+    state = knobs.current
+    if table.row(chosen).machine_code:  # which has them all
+        return
+    record, wanted = table.find(chosen).record(), state.default_float
+    state.widest_float = next(scalar for scalar in (types.f64, types.f32, types.f16) if record.has_dtype(scalar))
+    if not record.has_dtype(wanted):
+        state.default_float = state.widest_float
+        log.warn(
+            f"the target {record.name} has no {wanted} on this machine: floats without a type of their own are {state.default_float}"
+        )
 
 
 def settle() -> None:
@@ -65,7 +71,6 @@ def settle() -> None:
     if not state.wished:
         return
     chosen = choose(state.wished, True)
-    if not table.row(chosen).machine_code:
-        state.default_float = widest_float(state.default_float, table.find(chosen).record())
+    adopt_floats(chosen)
     state.arch = chosen
     state.wished = ()  # last: whoever finds it empty finds the choice

@@ -223,11 +223,12 @@ class _Plan:
     def _live_numbers(self) -> None:
         frame = self.program.frame
         first = len(frame.parameters) - len(self.program.captured)
-        for source, offset in zip(self.program.captured, frame.parameters[first:]):
+        places = zip(self.program.captured, frame.parameter_types[first:], frame.parameters[first:])
+        for source, type_, offset in places:
             if isinstance(source, LiveNumber):
-                type_ = source.type
+                assert type(type_) is ScalarType
                 spec = (
-                    launch.FloatArgument(offset)
+                    launch.FloatArgument(offset, type_.bits)
                     if type_.is_float
                     else launch.IntegerArgument(offset, type_.bits, type_.is_signed, *source.span())
                 )

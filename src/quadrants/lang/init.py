@@ -10,7 +10,7 @@ from quadrants import knobs
 from quadrants.ir import types
 from quadrants.knobs import Arch
 from quadrants.lang import log
-from quadrants.lang.arch import Wish, choose, widest_float
+from quadrants.lang.arch import Wish, adopt_floats, choose
 from quadrants.lang.types import use_python_widths
 from quadrants.runtime import threads
 from quadrants.targets import table
@@ -50,7 +50,7 @@ amdgpu = Arch.amdgpu
 python = Arch.python
 reference = Arch.reference
 cpu = knobs.host_arch()
-gpu = [cuda, metal, vulkan, amdgpu]
+gpu = list(knobs.GPUS)
 
 _sync_callbacks: list[Callable[[], None]] = []
 
@@ -102,9 +102,9 @@ def _apply(arch: Wish | None, settings: dict[str, Any], enable_fallback: bool) -
     state.restore(settings)
     wish, state.wished = state.wished or arch, ()
     state.arch = chosen = choose(wish, enable_fallback)
-    state.default_float = state.default_fp = _default_type("default_fp", state.default_fp, types.f32)
-    if not table.row(chosen).machine_code:
-        state.default_float = state.default_fp = widest_float(state.default_float, table.find(chosen).record())
+    state.default_float = _default_type("default_fp", state.default_fp, types.f32)
+    adopt_floats(chosen)
+    state.default_fp = state.default_float
     state.default_int = state.default_ip = _default_type("default_ip", state.default_ip, types.i32)
     state.initialised = True
     _hand_over()

@@ -68,7 +68,7 @@ __all__ = [
 
 def use_python_widths() -> None:
     """Make the default types those of Python's numbers, as they are without `qd.init`."""
-    knobs.current.default_int, knobs.current.default_float = i64, f64
+    knobs.current.default_int, knobs.current.default_float, knobs.current.widest_float = i64, f64, f64
 
 
 use_python_widths()
