@@ -499,6 +499,18 @@ def test_numbers_and_classes_of_numpy(executor: TargetExecutor) -> None:
         agrees(executor, classes, np.ones(2, kind), np.zeros(1))
 
 
+def test_classes_in_tuples_of_tuples_and_unions(executor: TargetExecutor) -> None:
+    def classes(a, out):
+        for i in range(len(a)):
+            point = Vec(a[i])
+            out[i] = (
+                isinstance(i, float | str) + 2 * isinstance(i, (str, (int, float))) + 4 * isinstance(a[i], int | float)
+            )
+            out[i] += 8 * isinstance(point, Vec | None) + 16 * isinstance(point, (int, (float, tuple)))
+
+    agrees(executor, classes, np.ones(2), np.zeros(2))
+
+
 CELL = """
 @dataclass
 class Rounded:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import builtins
-from typing import TYPE_CHECKING
+import types
+import typing
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,7 +17,18 @@ from quadrants.frontend.calls import Arguments
 from quadrants.frontend.intrinsic_table import intrinsic
 from quadrants.frontend.intrinsics_loops import as_static
 from quadrants.frontend.printing import emit_print
-from quadrants.frontend.values import Array, Binding, Iteration, Run, Sequence, Slot, Static, is_tile, static_range
+from quadrants.frontend.values import (
+    Array,
+    Binding,
+    Iteration,
+    Run,
+    Sequence,
+    Slot,
+    Static,
+    is_tile,
+    static_range,
+    static_tuple,
+)
 from quadrants.ir.types import ScalarType, shape_of, u1
 
 if TYPE_CHECKING:
@@ -77,19 +90,24 @@ def _items(walker: Walker, arguments: Arguments, node: ast.AST) -> list[Binding]
 def _isinstance(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
     """What classes a value is of is known at compile time: numbers are Python's, records of their class."""
     operand, wanted = arguments.take(walker, node, ("object", "class_or_tuple"))
-    classes = unpacked(walker, wanted, node) if type(wanted) is Sequence else [wanted]
-    kind = _class_of(operand)
-    if kind is None or not all(type(known) is Static for known in classes):
+    kind, known = _class_of(operand), static_tuple(wanted)
+    if kind is None or type(known) is not Static:
         return _reflection(walker, arguments, node)
     try:
-        found = [known.value for known in classes if type(known) is Static]
-        if not any(issubclass(kind, known) for known in found):
-            return Static(
-                _is_of_numpy(walker, operand, [known for known in found if issubclass(known, np.generic)], node)
-            )
-        return Static(True)
+        classes = _classes(known.value)
+        if any(issubclass(kind, wish) for wish in classes):
+            return Static(True)
+        of_numpy = [wish for wish in classes if issubclass(wish, np.generic)]
     except TypeError as reason:
         raise walker.error(node, str(reason), kind=QuadrantsTypeError) from None
+    return Static(_is_of_numpy(walker, operand, of_numpy, node))
+
+
+def _classes(wanted: Any) -> list[Any]:
+    """The classes that `isinstance` looks for: one, or those of tuples and unions."""
+    is_union = isinstance(wanted, types.UnionType) or typing.get_origin(wanted) is typing.Union
+    parts = typing.get_args(wanted) if is_union else wanted
+    return [kind for part in parts for kind in _classes(part)] if isinstance(parts, tuple) else [wanted]
 
 
 def _is_of_numpy(walker: Walker, operand: Binding, classes: list[type], node: ast.AST) -> bool:
