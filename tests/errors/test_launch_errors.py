@@ -64,6 +64,25 @@ def test_wrong_rank_for_an_annotated_array() -> None:
         qd.kernel(annotated)(np.zeros(4, np.float32))
 
 
+def test_complex_numbers_are_told_their_parts() -> None:
+    z = np.ones(3, np.complex64)
+    with pytest.raises(
+        QuadrantsRuntimeTypeError, match=r"an array of dtype complex64: .* pass z.real and z.imag"
+    ) as told:
+        qd.kernel(fill)(z, 1.0)
+    assert "byte order" not in str(told.value)
+    qd.kernel(fill)(z.imag, 2.0)
+    assert (z == 1 + 2j).all()
+
+
+def test_more_memory_than_there_is() -> None:
+    for big in (qd.field(qd.f32, shape=2**60, name="pressure"), lambda: qd.ndarray(qd.f64, (2**31 - 1, 2**31 - 1))):
+        with pytest.raises(
+            MemoryError, match=r"(field pressure|ndarray), \d+(x\d+)? of f\d\d, takes [\d.e+]+ GiB, which .* smaller"
+        ):
+            qd.kernel(fill)(big() if callable(big) else big, 1.0)
+
+
 def test_array_of_an_unsupported_dtype() -> None:
     with pytest.raises((TypeError, ValueError), match="'a'.*complex128"):
         qd.kernel(fill)(np.zeros(3, complex), 1.0)

@@ -20,6 +20,26 @@ def scattered(x, index, y, sums):
         y[i] = s
 
 
+def either(x):
+    s, t = 1.0, 2.0
+    for i in range(x.shape[0]):
+        if x[i] > 2:
+            s = s * x[i] - t
+        else:
+            for k in range(x.shape[0]):
+                if k > i:
+                    t = s - t * x[k]
+    return s + t
+
+
+def test_a_carried_name_is_told_with_the_line_that_assigns_it() -> None:
+    kernel = qd.kernel(either)
+    kernel(np.arange(5.0))
+    first = either.__code__.co_firstlineno
+    told = next(line for line in lines_of(kernel) if "is carried over" in line)
+    assert f"`t`, assigned at line {first + 8}, is carried over to the next iteration and read at line" in told
+
+
 def lines_of(kernel) -> list[str]:
     return [line.strip() for line in kernel.report().splitlines()]
 

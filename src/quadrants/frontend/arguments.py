@@ -109,12 +109,19 @@ def _of_torch(tensor: Any) -> np.ndarray:
     return tensor.view(torch.int16).numpy().view(np.uint16).view(BrainFloats)
 
 
+_OF_NO_KIND = "kernels take real numbers and truth values"
+_OF_KIND = {
+    **dict.fromkeys("fiub", "convert it with .astype(…)"),
+    "c": f"{_OF_NO_KIND}: pass z.real and z.imag, which are views, or z.view(z.real.dtype), whose last axis has both by turns",
+}
+
+
 def numpy_array_type(array: np.ndarray, static: int, error: Callable[[str], Exception]) -> ArrayType:
     """The IR type of a NumPy array; `error` makes the exception for an element type that kernels do not have."""
     scalar = array.scalar if isinstance(array, (DeviceView, BrainFloats)) else scalar_of_numpy(array.dtype)
     if scalar is None:
-        hint = "convert it with .astype(…)" if array.dtype.kind in "fiub" else "kernels take numbers and truth values"
-        raise error(f"an array of dtype {array.dtype} (byte order {array.dtype.byteorder!r}): {hint}")
+        order = "" if array.dtype.isnative else f" (byte order {array.dtype.byteorder!r})"
+        raise error(f"an array of dtype {array.dtype}{order}: {_OF_KIND.get(array.dtype.kind, _OF_NO_KIND)}")
     if not array.flags.aligned:
         raise error("an array whose elements are not aligned in memory: pass a copy")
     layout = "C" if array.flags.c_contiguous else "A"

@@ -130,7 +130,13 @@ class Storage:
     def _allocate(self) -> None:
         assert self._shape is not None
         plan = layout.plan(self._scalar, self._shape, self._element_shape, self._order, self._planar)
-        self._buffer = memory.allocate(plan.byte_count)
+        try:
+            self._buffer = memory.allocate(plan.byte_count)
+        except MemoryError:
+            raise MemoryError(
+                f"{self._title()}, {'x'.join(map(str, plan.shape))} of {self._scalar}, takes {plan.byte_count / 2**30:.4g} GiB, "
+                "which this machine does not have: make it smaller, or of a narrower type"
+            ) from None
         stored = self._scalar.numpy if self._scalar.numpy is not None else np.dtype(np.uint16)
         self._view = np.ndarray(plan.shape, stored, self._buffer, 0, plan.strides)
         self._descriptor = layout.pack_descriptor(self._buffer.ctypes.data, plan.shape, plan.strides)

@@ -156,9 +156,9 @@ class _Classifier:
         if loop.attribute("quiet"):
             return
         argument, end = carried_arguments(loop)[position], loop.regions[0].ops[-1]
-        assigned = end.operands[position].owner if end.kind == "yield" else None
-        where = assigned.location if type(assigned) is Op else end.location
-        used = [op.location for op, _ in self.nest.users.get(argument, ()) if op.location]
+        where = (_assignment(end.operands[position], argument) if end.kind == "yield" else None) or end.location
+        users = [op for op, _ in self.nest.users.get(argument, ()) if op.location]
+        used = [op.location for op in users if op.kind not in ("yield", "select")] or [op.location for op in users]
         name = f"`{argument.name}`" if argument.name else "a value"
         read = used[0] if used else None
         text = (
@@ -194,6 +194,20 @@ class _Classifier:
             "qd.loop_config(serialize=False) before the loop insists on parallel"
         )
         self._tell(text, loop.location, one, other)
+
+
+def _assignment(value: Value, carried: Value) -> Location | None:
+    """Where a value that takes the place of the carried one was made: within a branch or a loop, where those hand it on."""
+    maker = value.owner
+    if type(maker) is not Op:
+        return None
+    position = maker.results.index(value)
+    ends = [region.ops[-1] for region in maker.regions]
+    made = [end.operands[position] for end in ends if end.kind == "yield" and position < len(end.operands)]
+    if maker.kind == "select":
+        made = [*maker.operands[1:]]
+    places = (_assignment(one, carried) for one in made if one is not carried and one.owner is not value.owner)
+    return next(filter(None, places), maker.location)
 
 
 def _asked(loop: Op) -> bool | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import weakref
 
@@ -45,6 +46,8 @@ def allocate(count: int) -> np.ndarray:
 
     The memory lives as long as the array or any view of it; MemoryError if there is not enough.
     """
+    if count > sys.maxsize - ALIGNMENT:  # which NumPy answers with a ValueError
+        raise MemoryError(f"{count} bytes are more than an address can tell")
     raw = np.zeros(count + ALIGNMENT, dtype=np.uint8)
     start = -raw.ctypes.data % ALIGNMENT
     usage._add(count)
