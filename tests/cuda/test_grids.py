@@ -41,6 +41,14 @@ def updated(a, b, c):
                 c[i, j] += a[i, k] * b[k, j]
 
 
+def later_product(a, b, c):
+    for i, j in qd.ndrange((1, c.shape[0]), (1, c.shape[1])):
+        s = c.dtype(0)
+        for k in range(3, a.shape[1]):
+            s += a[i, k] * b[k, j]
+        c[i, j] = s
+
+
 def rounded_product(a, b, c):
     qd.loop_config(tensor_cores="tf32")
     for i, j in qd.ndrange(c.shape[0], c.shape[1]):
@@ -142,6 +150,13 @@ def test_products_load_each_element_once_a_block(tiles: int, sm: int, monkeypatc
         assert found.sectors == 2 * 128 * 64 * tiles**0.5 / 8  # whole sectors, each once
         assert found.count("st.global.v4.b32") >= 16 / tiles and not found.conflicts
     assert found.count("ld.shared.v4.b32") >= 4
+
+
+def test_lines_that_are_aligned_are_not_where_loops_begin_later() -> None:
+    """The interpreter refuses what is not aligned."""
+    a, b, c = whole(72, 80), whole(80, 136), np.zeros((72, 136), np.float32)
+    run(later_product, a, b, c)
+    assert (c[1:, 1:] == (a[:, 3:] @ b[3:])[1:, 1:]).all() and not c[0].any() and not c[:, 0].any()
 
 
 def test_sums_in_memory_are_updated_once_sixteen_bytes_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,6 +40,21 @@ def halves(y, x):
             y[i] = x[i] / 2
 
 
+def indirect(y, z, x, here, there):
+    qd.loop_config(serialize=False)
+    for i in range(x.shape[0]):
+        y[here[i]] = x[i]
+        z[i] = 2 * y[there[i]]
+
+
+def eleven(y, x):
+    for i in range(y.shape[0]):
+        s = 0 * x[0, i]
+        for k in qd.static(range(11)):
+            s += x[k, i]
+        y[i] = s
+
+
 def run(function: Callable[..., Any], *arguments: Any) -> tuple[str, dict[str, float]]:
     """The code, and what threads executed, by kind, on a GPU of so few multiprocessors that a thread has several iterations."""
     with played(80) as driver:
@@ -79,6 +94,21 @@ def test_four_iterations_load_before_one_stores() -> None:
     assert accesses[:12].count("st.global") == 4 and accesses[8:12] == ["st.global"] * 4
     assert each["ld.global"] == 8 and each["st.global"] == 4
     assert sum(each.values()) <= 66
+
+
+def test_what_an_iteration_stores_is_stored_before_it_loads_that() -> None:
+    size = 20_000
+    x, place = np.arange(size, dtype=np.float32), np.random.default_rng(2).permutation(size)
+    y, z = np.full(size, -1, np.float32), np.zeros(size, np.float32)
+    run(indirect, y, z, x, place, place.copy())
+    assert (y[place] == x).all() and (z == 2 * x).all()
+
+
+def test_iterations_that_load_much_are_done_one_by_one() -> None:
+    x, y = np.arange(11 * 9000, dtype=np.float32).reshape(11, 9000), np.zeros(9000, np.float32)
+    text, _ = run(eleven, y, x)
+    assert (y == x.astype(float).sum(0)).all()
+    assert len(re.findall(r"ld\.global", text)) == 11
 
 
 def test_updates_that_meet_are_all_done() -> None:

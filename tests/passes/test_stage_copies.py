@@ -199,8 +199,14 @@ def test_what_is_said_to_be_aligned_is_asked_for(form: str) -> None:
 
 
 def test_long_statements_are_loops(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stage_copies, "MOST_STATEMENTS", 16)
-    shape = (StageShape(4, 4, 16, 16, 4), 2)
+    shape, stores = (StageShape(4, 4, 16, 16, 4), 2), list[int]()
+    monkeypatch.setattr(stage_tiles, "shapes_of_copies", lambda record, scalar: [shape])
+    for most in (stage_copies.MOST_STATEMENTS, 16):
+        monkeypatch.setattr(stage_copies, "MOST_STATEMENTS", most)
+        module = module_of(CARRIED)
+        assert copied(module)
+        stores.append(sum(op.kind == "store" for op in walk(module.kernel.body)))
+    assert stores[0] >= stores[1] + 16, "a thread's 16 sums are not written out"
     test_copies_give_what_the_nest_gives("carried", (18, 13, 5), 1, shape, monkeypatch)
 
 
