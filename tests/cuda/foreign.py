@@ -117,7 +117,8 @@ def _read(array: ExchangedArray, tensor: int) -> int:
     sizes = (ctypes.c_int64 * (2 * rank + 1))(*array.shape, *[step // array.held.itemsize for step in array.strides])
     array.sizes = sizes
     at, (kind, number) = ctypes.addressof(sizes), array.place
-    words = (array.address, kind | number << 32, rank | array.elements << 32, at, at + 8 * rank, 0)
+    before = 24  # bytes from what is called data to the first element
+    words = (array.address - before, kind | number << 32, rank | array.elements << 32, at, at + 8 * rank, before)
     (ctypes.c_uint64 * 6).from_address(tensor)[:] = words
     return 0
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.watching import watched
 
 import quadrants as qd
 from quadrants.errors import QuadrantsRuntimeTypeError, QuadrantsTypeError
@@ -49,8 +49,8 @@ def older_torch(driver: PlayedDriver, monkeypatch: pytest.MonkeyPatch) -> Iterat
     foreign._made_of_functions.cache_clear()
 
 
-def python_calls(launch_once: Callable[[], Any], within: str = "") -> int:
-    """How many functions of Python a launch calls, those apart that play the driver or another package: of the files in the folder
+def python_calls(launch_once: Callable[[], Any], within: str = "") -> list[str]:
+    """The functions of Python that a launch calls, those apart that play the driver or another package: of the files in the folder
     `within` alone, if one is given."""
     frames: list[str] = []
     here, depth = launch_once.__code__, 0
@@ -65,18 +65,14 @@ def python_calls(launch_once: Callable[[], Any], within: str = "") -> int:
         elif event == "call" and depth == 0 and code.co_filename.startswith(within):
             frames.append(code.co_name)
 
-    sys.setprofile(watch)
-    try:
-        launch_once()
-    finally:
-        sys.setprofile(None)
-    return len(frames)
+    watched(launch_once, watch)
+    return frames
 
 
 def driver_calls(driver: PlayedDriver, launch_once: Callable[[], Any]) -> list[str]:
     """The driver's functions that a launch calls; AssertionError if Python runs meanwhile."""
     before = len(driver.bindings.calls)
-    assert python_calls(launch_once) == 0
+    assert python_calls(launch_once) == []
     return driver.bindings.calls[before:]
 
 
@@ -204,7 +200,7 @@ def test_a_stream_of_ours_is_the_one_that_waits(driver: PlayedDriver, torch_cuda
     saxpy(y, 1.0, x, qd_stream=stream)
     assert driver.bindings.calls[before:] == ONE_LAUNCH
     assert torch_cuda.values(y).tolist() == [5.0] * 8
-    assert python_calls(lambda: saxpy(y, 1.0, x, qd_stream=stream), OURS) <= 9
+    assert len(python_calls(lambda: saxpy(y, 1.0, x, qd_stream=stream), OURS)) <= 9
 
 
 def test_a_stream_that_is_none_is_told(driver: PlayedDriver, torch_cuda: Torch) -> None:
@@ -367,7 +363,7 @@ def test_parameters_gradients_scalars_and_nothing(driver: PlayedDriver, torch_cu
     assert driver_calls(driver, lambda: count(total, x)).count("cuLaunchKernel") >= 1
     assert int(torch_cuda.values(total)) == 40
     nothing = torch_cuda.tensor(np.zeros(0, np.int64))
-    assert python_calls(lambda: count(total, nothing)) == 0
+    assert python_calls(lambda: count(total, nothing)) == []
     assert int(torch_cuda.values(total)) == 40
 
 
@@ -543,6 +539,18 @@ def test_what_an_interface_may_say(driver: PlayedDriver) -> None:
         saxpy(y, 1.0, x)
 
 
+def test_who_names_no_stream_asks_nobody_to_wait(driver: PlayedDriver) -> None:
+    x, y, stream = Odd(driver, np.ones(4, np.float32)), Odd(driver, np.zeros(4, np.float32)), qd.create_stream()
+    warm(lambda: saxpy(y, 1.0, x))
+    for said, expected in (({}, WAIT + ONE_LAUNCH + WAIT), ({"stream": None}, ONE_LAUNCH)):
+        x.said = y.said = said
+        before = len(driver.bindings.calls)
+        saxpy(y, 1.0, x, qd_stream=stream)
+        assert driver.bindings.calls[before:] == expected
+    stream.synchronize()
+    assert y.values().tolist() == [5.0] * 4
+
+
 def test_an_array_whose_owner_calls_kernels_while_it_is_asked(driver: PlayedDriver) -> None:
     """It may take away the very tables that are being walked."""
     x, y = Odd(driver, np.ones(4, np.float32)), CudaArray(driver, np.zeros(4, np.float32))
@@ -597,7 +605,7 @@ def test_arrays_of_the_host_are_copied_and_nothing_else(driver: PlayedDriver, to
     warm(lambda: saxpy(z, 1.0, other))
     saxpy(y, 1.0, x)
     assert driver_calls(driver, lambda: saxpy(z, 1.0, other)) == ONE_LAUNCH, "other calls are launched as they were"
-    assert 0 < python_calls(lambda: saxpy(y, 1.0, x), OURS) <= 200
+    assert 0 < len(python_calls(lambda: saxpy(y, 1.0, x), OURS)) <= 200
 
 
 def test_memory_for_copies_makes_room(driver: PlayedDriver) -> None:

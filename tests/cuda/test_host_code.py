@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.watching import watched
 
 import quadrants as qd
 from quadrants.blocks import Traffic
@@ -48,15 +48,12 @@ def calls_of(driver: PlayedDriver, launch_once: Callable[[], Any]) -> list[str]:
     frames: list[str] = []
 
     def watch(frame: Any, event: str, _: Any) -> None:
-        if event == "call" and frame.f_code.co_filename.startswith(OURS) and "evidence" not in frame.f_code.co_filename:
+        file = frame.f_code.co_filename
+        if event == "call" and file.startswith(OURS) and not file.startswith(f"{OURS}evidence"):
             frames.append(frame.f_code.co_name)
 
     before = len(driver.bindings.calls)
-    sys.setprofile(watch)
-    try:
-        launch_once()
-    finally:
-        sys.setprofile(None)
+    watched(launch_once, watch)
     assert frames == []
     return driver.bindings.calls[before:]
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 import quadrants as qd
+from quadrants.evidence.ptx.bindings import Result
 from quadrants.evidence.ptx.driver import PlayedDriver, played
 from quadrants.runtime import profile
 
@@ -154,3 +155,18 @@ def test_a_launch_that_loses_the_gpu_is_named(driver: PlayedDriver) -> None:
     stray(numbers())
     with pytest.raises(RuntimeError, match="launched since the host last waited: stray"):
         qd.profiler.query_kernel_profiler_info("stray")
+    assert "cuEventDestroy" not in driver.bindings.calls, "a GPU that is lost takes nothing back"
+
+
+def test_a_launch_that_the_driver_refuses_leaves_no_events(
+    driver: PlayedDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = numbers()
+    add(x, 1)
+    qd.profiler.clear_kernel_profiler_info()
+    with monkeypatch.context() as patch:
+        patch.setattr(driver.bindings, "cuLaunchKernel", lambda *_: (Result.CUDA_ERROR_INVALID_VALUE,))
+        with pytest.raises(RuntimeError, match="INVALID_VALUE"):
+            add(x, 1)
+    assert driver.bindings.calls.count("cuEventCreate") == driver.bindings.calls.count("cuEventDestroy")
+    assert qd.profiler.query_kernel_profiler_info("add").counter == 0

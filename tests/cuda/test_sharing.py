@@ -17,7 +17,7 @@ from quadrants.errors import QuadrantsRuntimeTypeError
 from quadrants.evidence.ptx.driver import PlayedDriver, played
 from quadrants.targets.device import dlpack
 
-from .foreign import CudaArray, DlpackArray, Owned
+from .foreign import CudaArray, DlpackArray, Owned, table_of
 
 pytestmark = pytest.mark.slow
 
@@ -151,6 +151,27 @@ def test_torch_tensors(driver: PlayedDriver, monkeypatch: pytest.MonkeyPatch, is
     tensor.later(np.ones(4, np.float32))
     kernel(tensor, 3.0)
     assert tensor.values().tolist() == [3.0, 4.0, 5.0, 6.0]
+
+
+def test_tables_of_newer_versions_lead_to_those_that_are_known() -> None:
+    """And a class has no other one's table, unless it is derived from it."""
+    _, known = table_of(0x1000, 0x2000, (1, 3))
+    newer, _ = table_of(0x3000, 0x4000, (2, 0), known)
+    alone, _ = table_of(0x3000, 0x4000, (2, 0))
+
+    class Array:
+        __dlpack_c_exchange_api__ = newer
+
+    class Derived(Array):
+        pass
+
+    class Unknown:
+        __dlpack_c_exchange_api__ = alone
+
+    assert dlpack.exchange_of(Array, Array) == dlpack.Exchange(0x1000, 0x2000)
+    assert dlpack.exchange_of(Derived, Array) == dlpack.Exchange(0x1000, 0x2000)
+    assert dlpack.exchange_of(Derived, Derived) is dlpack.exchange_of(Unknown, Array) is None
+    assert dlpack.exchange_of(Unknown, Unknown) is None
 
 
 def test_what_cannot_be_reached_is_refused(driver: PlayedDriver) -> None:

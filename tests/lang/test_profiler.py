@@ -61,7 +61,7 @@ def test_every_launch_is_counted():
     assert qd.profiler.query_kernel_profiler_info("bump").counter == 1
 
 
-@pytest.mark.parametrize("arch", [qd.reference, qd.simulated] if hasattr(qd, "simulated") else [qd.reference])
+@pytest.mark.parametrize("arch", [knobs.Arch.reference, knobs.Arch.simulated])
 def test_interpreted_kernels_are_counted(arch: knobs.Arch):
     on(arch)
     x = np.zeros(3)

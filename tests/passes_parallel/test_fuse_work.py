@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import random
-import sys
 from types import FrameType
 
 import pytest
 from tests.passes_parallel.programs import program
+from tests.watching import watched
 
 from quadrants.ir.nodes import Module, Op
 from quadrants.passes import fuse, parallelise
@@ -37,12 +37,7 @@ def calls_of(length: int) -> int:
         calls += event == "call"
 
     context = PassContext()
-    before = sys.getprofile()
-    sys.setprofile(count)
-    try:
-        fuse.run(module, context)
-    finally:
-        sys.setprofile(before)
+    watched(lambda: fuse.run(module, context), count)
     assert context.counters["loops fused"] > length // 2
     return calls
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.watching import watched
 
 import quadrants as qd
 from quadrants.targets.webgpu import encoding
@@ -26,10 +25,8 @@ def device(opened: Opened) -> WebDevice:
     return opened({})
 
 
-@contextmanager
-def _calls() -> Iterator[Counter[str]]:
-    """Counts the public functions of `wgpu` that are called while it is open, those that it calls itself and properties left
-    out."""
+def _ran(launches: Callable[[], object]) -> Counter[str]:
+    """The public functions of `wgpu` that are called, those that it calls itself and properties left out."""
     found: Counter[str] = Counter()
 
     def watch(frame: FrameType, event: str, _: Any) -> None:
@@ -40,11 +37,8 @@ def _calls() -> Iterator[Counter[str]]:
         if caller and "/wgpu/" in frame.f_code.co_filename and "/wgpu/" not in caller.f_code.co_filename:
             found[name] += 1
 
-    sys.setprofile(watch)
-    try:
-        yield found
-    finally:
-        sys.setprofile(None)
+    watched(launches, watch)
+    return +found
 
 
 @qd.kernel
@@ -59,12 +53,6 @@ def _shrink(x, y, by):
         x[i] -= by * y[i]
     for i in range(x.shape[0]):
         y[i] = x[x.shape[0] - 1 - i]
-
-
-def _ran(launches: Callable[[], object]) -> Counter[str]:
-    with _calls() as found:
-        launches()
-    return +found
 
 
 def test_a_launch_waits_to_be_handed_over(device: WebDevice) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from tests.cuda.test_interrupts import interrupted
 from tests.run import test_arrays, test_control_flow, test_functions, test_vectors
+from tests.watching import watched
 
 import quadrants as qd
 from quadrants import knobs
@@ -94,12 +95,11 @@ def _calls(launches: Callable[[], object], times: int) -> tuple[Counter[str], fl
             if around is None or "/wgpu/" not in around.f_code.co_filename:
                 found[frame.f_code.co_qualname if hasattr(frame.f_code, "co_qualname") else frame.f_code.co_name] += 1
 
-    sys.setprofile(watch)
-    try:
+    def several() -> None:
         for _ in range(times):
             launches()
-    finally:
-        sys.setprofile(None)
+
+    watched(several, watch)
     return found, found.total() / times
 
 
@@ -148,12 +148,10 @@ def test_what_a_launch_costs(opened: Opened) -> None:
     calls, each = _calls(lambda: _ten(x, y), 4)
     assert each <= 6 + 10 * 8, calls
     everything = Counter[str]()
-    sys.setprofile(lambda frame, event, _: everything.update([frame.f_code.co_name] if event == "call" else []))
-    try:
-        for _ in range(20):
-            _ten(x, y)
-    finally:
-        sys.setprofile(None)
+    watched(
+        lambda: [_ten(x, y) for _ in range(20)],
+        lambda frame, event, _: everything.update([frame.f_code.co_name] if event == "call" else []),
+    )
     assert everything.total() / 200 < 12, "calls of Python a task, with those of wgpu"
 
 
