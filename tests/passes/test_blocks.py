@@ -65,6 +65,26 @@ BODIES = {
     barrier
     store %z, %y[%i]
     """,
+    "a loop that threads leave one by one while teams meet": """
+    %limit = constant 2.0 : f32
+    %r, %m = for %k in %zero .. %n carry (%a = %v, %c = %t) : f32, i64 {
+      %b = sub %a, %limit : f32
+      %skips = lt %a, %limit : u1
+      if %skips {
+        continue %b, %c
+      }
+      %s = team_reduce %b {by = "add", width = 4} : f32
+      %ends = gt %s, %limit : u1
+      if %ends {
+        break %s, %k
+      }
+      %d = add %c, %k : i64
+      yield %b, %d
+    }
+    %f = cast %m : f32
+    %z = add %r, %f : f32
+    store %z, %y[%i]
+    """,
     "a while with votes, and a break": """
     %limit = constant 6.0 : f32
     %r = while carry (%a = %v) : f32 {

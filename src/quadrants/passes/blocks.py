@@ -16,7 +16,7 @@ from quadrants.ir.builder import Builder
 from quadrants.ir.nodes import Block, Module, Op, Value, walk
 from quadrants.ir.threads import MOST_THREADS, block_size, team_ops, threads_loop_of, uses_threads
 from quadrants.ir.types import ArrayType, array_type
-from quadrants.passes import join_returns
+from quadrants.passes import join_returns, thread_jumps
 from quadrants.passes.clone import clone_ops
 from quadrants.passes.context import PassContext
 from quadrants.passes.fold import number_of
@@ -155,7 +155,10 @@ def _by_blocks(loop: Op, module: Module, context: PassContext) -> list[Op]:
     places = _Places(Builder(region, loop.location), number, thread, first, size)
     known = dict(zip(counters(loop), places.counters(starts, counts)))
     places.name(clone_ops(loop.regions[0].ops, known), region)
-    together = Together(region, differences(region, thread, loop.location))
+    uniform = differences(region, thread, loop.location)
+    if thread_jumps.run(region, uniform):
+        uniform = differences(region, thread, loop.location)
+    together = Together(region, uniform)
     reason = why_apart(loop, region, size, together, module, context)
     if reason:
         context.count("block loops")

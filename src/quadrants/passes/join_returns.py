@@ -14,7 +14,7 @@ from quadrants.ir.types import Type, u1
 from quadrants.passes.context import PassContext
 from quadrants.passes.structure import loop_jumps, returns
 
-__all__ = ["join", "run"]
+__all__ = ["join", "join_block", "run"]
 
 _Types = tuple[Type, ...]
 
@@ -30,7 +30,7 @@ def join(function: Function) -> None:
     """Gives a function one return at its end."""
     if _returns_early(function):
         _leave_loops(function.body, function)
-        _join(function.body, function.result_types)
+        join_block(function.body, function.result_types)
 
 
 def _returns_early(function: Function) -> bool:
@@ -107,7 +107,7 @@ def _return_if(found: list[Value], after: Op) -> Op:
 # Branches.
 
 
-def _join(block: Block, types: _Types) -> None:
+def join_block(block: Block, types: _Types) -> None:
     """Makes a block that ends in a `return` of such types one without any other."""
     position = 0
     while position < len(block.ops):
@@ -133,7 +133,7 @@ def _move_rest(block: Block, position: int, op: Op, types: _Types) -> None:
                 _substitute(rest, dict(zip(op.results, last.operands)))
             region.ops[-1:] = rest
     for region in op.regions:
-        _join(region, types)
+        join_block(region, types)
         last = region.ops[-1]
         region.ops[-1] = Op("yield", last.operands, location=last.location)
     op.attributes = {**(op.attributes or {}), "types": types}
@@ -152,7 +152,7 @@ def _yield_returns(op: Op, types: _Types) -> None:
             inside = Builder(region, last.location)
             last = Op("return", (*last.operands, *_no_results(inside, types)), location=last.location)
         region.ops.append(last)
-        _join(region, whole)
+        join_block(region, whole)
         last = region.ops[-1]
         region.ops[-1] = Op("yield", last.operands, location=last.location)
     op.attributes = {**(op.attributes or {}), "types": whole}
