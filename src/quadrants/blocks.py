@@ -116,7 +116,7 @@ class Block:
                 if is_first:
                     _count_mirrored(1)
             if self.device_is_stale or self.is_given_away:
-                self.copy.write(0, ctypes.string_at(self.start, self.size))
+                self.copy.write(0, self._bytes())
                 self.device_is_stale = False
                 Traffic.to_device += 1
             return self.copy
@@ -133,12 +133,17 @@ class Block:
         if self.host_is_stale:
             self.host_is_stale = False
             try:
-                data = self.copy.read(0, self.size)
+                self.copy.read_into(0, self._bytes())
             except BaseException:  # the content is still to be had there, or the error is told again
                 self.host_is_stale = True
                 raise
-            ctypes.memmove(self.start, data, len(data))
             Traffic.to_host += 1
+
+    def _bytes(self) -> memoryview:
+        """The host's bytes, in place."""
+        if not self.size:
+            return memoryview(b"")
+        return memoryview((ctypes.c_char * self.size).from_address(self.start)).cast("B")
 
     def host_access(self, reads_only: bool = False) -> None:
         """The host is about to read the block, and may write it unless it `reads_only`."""

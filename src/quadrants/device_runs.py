@@ -6,7 +6,9 @@ that stay there: later calls with them are launched by machine code alone (`lang
 
 from __future__ import annotations
 
+import ctypes
 import struct
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from quadrants.blocks import busy
@@ -65,9 +67,10 @@ class DeviceRuns:
         with busy():
             views = [as_numpy(value) for _, value, _ in arrays]
             device = self.code.device
-            placement = Placement(device, list(zip(views, types)), device.staging)
-            for (offset, _, _), placed in zip(arrays, placement.placed):
-                words = _descriptor(placed)
+            placement = Placement(device, views, device.staging)
+            placed = placement.placed(types)
+            for (offset, _, _), array in zip(arrays, placed):
+                words = _descriptor(array)
                 frame[offset : offset + len(words)] = words
             try:
                 self._launch(frame)
@@ -77,8 +80,25 @@ class DeviceRuns:
             for k, (_, value, _) in enumerate(arrays):
                 block = placement.block(k)
                 if block is not None and protocol.is_storage(value):
-                    block.admit(value, _descriptor(placement.placed[k]))
+                    block.admit(value, _descriptor(placed[k]))
         return program.unpack(frame)
+
+    def run_copied(self, binding: launch.Binding, frame: int, held: Sequence[Any]) -> None:
+        """A launch of the launcher's with arrays of the host, which have to be copied there and back: all arguments fit, and those are in
+        `held`, at the addresses of the host in the frame. Nothing of the kernel prints or checks (`lang/bindings.py`)."""
+        try:
+            with busy():
+                device = self.code.device
+                placement = Placement(device, [held[k] for k in binding.copied], device.staging)
+                for offset, (memory, first) in zip(binding.places_of_copied, placement.places):
+                    ctypes.c_uint64.from_address(frame + offset).value = memory.address + first
+                try:
+                    if launch.run(binding, frame):
+                        raise self.error()
+                finally:
+                    placement.take_back(binding.written_copied)
+        except MemoryError as error:
+            raise without_memory(error, self._program.name) from None
 
     def _launch(self, frame: bytearray) -> None:
         self.code.tasks.get_ready()

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import quadrants as qd
+from quadrants import blocks
 from quadrants.errors import QuadrantsRuntimeError, QuadrantsUnsupportedError
 from quadrants.targets.llvm.amdgpu import drivers, hip, lld, target
 from quadrants.targets.llvm.amdgpu.metadata import usage
@@ -30,6 +31,7 @@ class Library:
         self.code = 0
         self.events: dict[int, float | None] = {}
         self.timed: set[int] = set()
+        self.copies: list[tuple[int, int]] = []
 
     def hipSetDevice(self, number: int) -> int:
         return self.code
@@ -56,7 +58,9 @@ class Library:
         return 0
 
     def hipMemcpy(self, to: Any, source: Any, size: Any, kind: int) -> int:
-        assert kind == (1 if isinstance(source, ctypes.c_char_p) else 2)
+        is_sent = any(start <= to.value < start + len(block) for start, block in self.memory.items())
+        assert kind == (1 if is_sent else 2)
+        self.copies.append((kind, size.value))
         ctypes.memmove(to, source, size.value)
         return 0
 
@@ -160,6 +164,67 @@ def test_a_kernel_is_linked_loaded_and_launched():
     assert (values == np.arange(1000) + 1).all()
     ((symbol, blocks, threads),) = library.launches
     assert symbol.startswith("task0_line") and (blocks, threads) == (4, 256)
+
+
+class Counting(Library):
+    """Two tasks: one says whether the number at `place` is other than 0, the other counts it down."""
+
+    place = 0
+    allocated = 0
+
+    def hipMalloc(self, place: Any, size: Any) -> int:
+        self.allocated += 1
+        return super().hipMalloc(place, size)
+
+    def hipModuleLaunchKernel(self, kernel: Any, *arguments: Any) -> int:
+        _, _, first, second = (ctypes.c_int64 * 4).from_address(arguments[8][0])
+        counted = ctypes.c_int32.from_address(self.place)
+        if first == self.place:
+            ctypes.c_uint8.from_address(second).value = counted.value != 0
+        else:
+            counted.value -= 1
+        self.launches.append(("", 0, 0))
+        return 0
+
+
+@pytest.mark.skipif(bool(lld.missing()), reason=lld.missing())
+def test_a_round_of_a_loop_asks_for_its_flag_alone():
+    library = Counting()
+    with drivers.using(hip.HipDriver(library)):
+        qd.init(arch=qd.amdgpu)
+
+        @qd.kernel(graph=True)
+        def settle(x: qd.types.ndarray(), flag: qd.types.ndarray()):
+            while qd.graph.do_while(flag):
+                for i in range(x.shape[0]):
+                    x[i] += 1.0
+
+        @qd.kernel
+        def touch(flag: qd.types.ndarray()):
+            for i in range(0):
+                flag[None] = i
+
+        x, flag = qd.ndarray(qd.f32, 1000), qd.ndarray(qd.i32, ())
+        touch(flag)  # which brings it to the GPU
+        assert flag._view is not None
+        block = blocks.holding(flag._view.ctypes.data, flag._view.ctypes.data)
+        assert block is not None
+        library.place = block.copy.address
+        took: list[int] = []
+        for rounds in (2, 5, 9):
+            flag.fill(rounds)
+            library.copies.clear()
+            library.launches.clear()
+            before = library.allocated
+            settle(x, flag)
+            took.append(library.allocated - before)
+            assert len(library.launches) == 2 * rounds + 1
+            looks = [(2, 1)] * (rounds + 1)
+            assert [copy for copy in library.copies if copy[1] < 4000] == [(1, 4), *looks], (
+                "the flag, and the looks at it"
+            )
+        assert took[1:] == [0, 0], "rounds take no memory"
+    qd.reset()
 
 
 def test_a_processor_that_no_code_is_made_for_is_named(capsys: pytest.CaptureFixture[str]):

@@ -281,7 +281,7 @@ def test_an_interrupt_while_the_host_waits(driver: PlayedDriver, monkeypatch: py
     x, _ = vectors(10)
     first(x)
     with monkeypatch.context() as patch:
-        patch.setattr(driver, "read", interrupted)
+        patch.setattr(driver, "read_into", interrupted)
         with pytest.raises(KeyboardInterrupt):
             first(x)
     assert first(x) == 10.0

@@ -15,6 +15,7 @@ import pytest
 
 from quadrants.records import replace
 from quadrants.runtime import (
+    launch,
     launch_native,
     launch_probe,
     native,
@@ -81,9 +82,7 @@ def _build_launcher(module: native_text.Module) -> None:
 @pytest.mark.parametrize("host", HOSTS, ids=str)
 def test_the_runtime_loads(host: Host) -> None:
     """What it wants is there, and the loader knows all relocations."""
-    library = Library(
-        {"qd_numpy_array": 8, "qd_name_slow": 8, "qd_name_failed": 8, "qd_name_unpack": 8}, MACHINES[host.arch]
-    )
+    library = Library(dict.fromkeys(["qd_numpy_array", *launch.METHOD_NAMES], 8), MACHINES[host.arch])
     for name, text in texts(host).items():
         assert library.load(native.compile_text(text, name == "launch", host)).symbols, name
 

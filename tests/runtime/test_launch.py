@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import pickle
 import signal
@@ -42,7 +43,7 @@ F64 = np.dtype(np.float64)
 class Kernel(NativeKernel):
     """Gives what reached Python, so that a test sees whether machine code or Python took the call."""
 
-    __slots__ = ("frames",)
+    __slots__ = ("frames", "held")
 
     def _slow_call(self, arguments, keywords):
         return "slow", arguments, keywords
@@ -52,6 +53,14 @@ class Kernel(NativeKernel):
 
     def _unpack(self, frame, binding):
         return frame
+
+    def _run(self, binding, frame, held):
+        self.held = held
+        if held[0].size == 0:
+            raise ValueError("nothing to copy")
+        for k, at in zip(binding.copied, binding.places_of_copied):
+            ctypes.c_uint64.from_address(frame + at).value = 1000 + len(held[k])
+        assert launch.run(binding, frame) == 0
 
 
 def _entries() -> str:
@@ -284,6 +293,61 @@ def test_members_of_arguments(make) -> None:
     assert pair(5, (array, other))[:56] == described(array) + described(other) + struct.pack("q", 5)
     for unfit in ((array, array[1:]), (array,), (array, other, other), [array, other], (array, 1.0)):
         assert is_slow(pair(5, unfit))
+
+
+def test_arrays_that_python_copies(make) -> None:
+    """Python runs the entry, with the objects, on a frame that has all the rest."""
+    plain, copied, member = np.zeros(2), np.zeros((3, 4)), np.zeros(5)
+    names = {"m": member}
+    arguments = [ArrayArgument(0, F64, 1), ArrayArgument(24, F64, 2, copied=True), IntegerArgument(64)]
+    members = [Member(ArrayArgument(72, F64, 1, copied=True), names, "m")]
+    kernel = make(arguments, size=96, members=members, names="abc")
+    frame = kernel(plain, copied, 7)
+    assert kernel.held[0] is copied and kernel.held[1] is member and len(kernel.held) == 2
+    assert frame[:24] == described(plain)
+    assert struct.unpack("5q", frame[24:64]) == (1003, 3, 4, 32, 8)
+    assert struct.unpack("4q", frame[64:]) == (7, 1005, 5, 8)
+    kernel.held = None
+    names["m"] = np.zeros(5, np.float32)
+    assert is_slow(kernel(plain, copied, 7))
+    names["m"] = member
+    for unfit in ((plain, copied, 1.5), (copied, copied, 7), (plain, copied)):
+        assert is_slow(kernel(*unfit))
+    objects = [plain, copied, member, names, kernel, kernel._installed[0]]
+    before = [sys.getrefcount(item) for item in objects]
+    for _ in range(5):
+        with pytest.raises(ValueError, match="nothing to copy"):
+            kernel(plain, copied[:0], 7)
+        kernel(plain, copied, 7)
+        kernel(plain, copied, 1.5)
+    kernel.held = None
+    assert [sys.getrefcount(item) for item in objects] == before
+
+
+@pytest.mark.parametrize("release", [False, True])
+def test_members_of_dictionaries_are_kept_for_the_launch(make, release: bool) -> None:
+    """Nothing but the dictionary may hold them, and another thread may assign them anew."""
+    names: dict[str, object] = {}
+    kept: list[int] = []
+
+    class Watching(Kernel):
+        __slots__ = ()
+
+        def _unpack(self, frame, binding):
+            array = names.pop("m")
+            kept.append(sys.getrefcount(array))
+            return frame
+
+    base = make([IntegerArgument(0)], members=[Member(ArrayArgument(8, F64, 1), names, "m")], release_gil=release)
+    kernel = Watching()
+    (binding,) = base._installed
+    base._uninstall()
+    kernel._install(binding)
+    for _ in range(3):
+        names["m"] = np.zeros(4)
+        kernel(5)
+    alone = np.zeros(4)
+    assert kept == [sys.getrefcount(alone) + 1] * 3, "the variable's, the question's, and the launch's"
 
 
 def test_an_unfit_binding_is_refused(make) -> None:

@@ -18,6 +18,7 @@ from quadrants.lang.foreign import foreign_argument
 from quadrants.program import Program, is_foreign_array
 from quadrants.runtime import launch
 from quadrants.runtime.launch_probe import members_words
+from quadrants.targets.device.views import DeviceView
 
 if TYPE_CHECKING:
     from quadrants.lang.kernel import Kernel
@@ -213,8 +214,10 @@ class _Plan:
                 spec = foreign_argument(self.program, source, k, written, self.asked, is_captured=True)
             elif isinstance(source, LiveNumber) or self.program.device is None:
                 continue
+            elif protocol.is_storage(source):
+                spec = _storage(self.program, source, k, written)
             else:
-                spec = _storage(self.program, source, k, written) if protocol.is_storage(source) else None
+                spec = _host_array(self.program, source, k, written, source.shape)
             if spec is None:
                 return False
             self.members.append(launch.Member(spec, source, None, True))
@@ -246,19 +249,26 @@ def _parts(argument: Argument) -> list[Any]:
 
 
 def _array(program: Program, argument: Argument, position: int) -> launch.ArgumentSpec | None:
-    offset, type_ = program.frame.parameters[position], program.frame.parameter_types[position]
+    type_ = program.frame.parameter_types[position]
     assert type(type_) is ArrayType
     written = ("argument", position) in program.written
     if protocol.is_storage(argument.value):
         return _storage(program, argument.value, position, written)
-    if program.device is not None:
-        return None
     array = as_numpy(argument.value)
-    if type(argument.value) is not type(array):
+    if type(argument.value) is not type(array) or isinstance(array, DeviceView):
         return None
-    first = type_.rank - len(type_.trailing)
-    sizes = tuple((first + axis, size) for axis, size in enumerate(type_.trailing))
-    return launch.ArrayArgument(offset, array.dtype, type_.rank, type_.layout == "C", written, sizes)
+    return _host_array(program, array, position, written, type_.trailing)
+
+
+def _host_array(
+    program: Program, array: np.ndarray, position: int, written: bool, static: tuple[int, ...]
+) -> launch.ArrayArgument:
+    """An array of NumPy's whose last sizes are known."""
+    offset, type_ = program.frame.parameters[position], program.frame.parameter_types[position]
+    assert type(type_) is ArrayType
+    sizes = tuple((type_.rank - len(static) + axis, size) for axis, size in enumerate(static))
+    there = program.device is not None
+    return launch.ArrayArgument(offset, array.dtype, type_.rank, type_.layout == "C", written, sizes, there)
 
 
 def _storage(program: Program, value: Any, position: int, written: bool) -> launch.StorageArgument:

@@ -282,6 +282,9 @@ class Kernel(launch.NativeKernel):
             raise without_memory(error, self.__name__) if isinstance(error, MemoryError) else error
         raise failure(self._messages, self.__name__)
 
+    def _run(self, binding: launch.Binding, frame: int, held: tuple[Any, ...]) -> None:
+        binding.keep_alive.device.run_copied(binding, frame, held)
+
     def _unpack(self, frame: bytes, binding: launch.Binding) -> Any:
         return binding.keep_alive.unpack(frame)
 

@@ -46,6 +46,7 @@ from quadrants.runtime.launch_records import KernelObject
 __all__ = [
     "ABSENT",
     "MEMORY",
+    "METHOD_NAMES",
     "ArgumentSpec",
     "ArrayArgument",
     "Binding",
@@ -69,6 +70,7 @@ __all__ = [
     "call",
     "is_loaded",
     "is_native",
+    "run",
     "torch_functions",
 ]
 
@@ -84,6 +86,13 @@ _SOURCES = (
     "launch_records",
     "launch_native",
 )
+METHOD_NAMES = {
+    "qd_name_slow": "_slow_call",
+    "qd_name_failed": "_failed",
+    "qd_name_unpack": "_unpack",
+    "qd_name_run": "_run",
+}
+"""The methods of kernels that machine code calls, by its symbols for their names."""
 _FOREIGN_NAMES = {
     "qd_name_interface": "__cuda_array_interface__",
     **{f"qd_name_{key}": key for key in ("typestr", "mask", "data", "shape", "strides", "stream")},
@@ -125,6 +134,11 @@ def call(binding: Binding, frame: bytearray, most_threads: int = 0) -> int:
         state.thread_limit = 0
 
 
+def run(binding: Binding, frame: int) -> int:
+    """Run a binding's entry on the frame at an address; gives the entry's status. Raises as `call` does."""
+    return _runner()(binding.entry, frame, binding.release_gil)
+
+
 _run: Callable[[int, int, int], int] | None = None
 
 
@@ -144,9 +158,7 @@ def _launcher() -> dict[str, int]:
             assert _facts is not None
             found = dict(threads.pool_symbols())
             found["qd_numpy_array"] = id(np.ndarray)
-            found.update(
-                _names({"qd_name_slow": "_slow_call", "qd_name_failed": "_failed", "qd_name_unpack": "_unpack"})
-            )
+            found.update(_names(METHOD_NAMES))
             loaded = native.load_part("launch", lambda: _build(_facts), _SOURCES, repr(_facts), found, hot=True)
             _symbols = dict(loaded.symbols)
         return _symbols
@@ -274,7 +286,8 @@ class NativeKernel(_Base):
 
     Subclasses define `_slow_call(arguments, keywords)` (`keywords` is None without any), and, where their bindings need
     them, `_failed(status)` for an entry that returned a status other than 0 and `_unpack(frame, binding)` for results that Python
-    makes; what these return is the call's value. Subclasses need `__slots__`.
+    makes; what these return is the call's value. `_run(binding, frame, held)` runs the entry of bindings that are run by Python, on
+    the frame at that address. Subclasses need `__slots__`.
     """
 
     __slots__ = ("_installed",)
@@ -298,6 +311,9 @@ class NativeKernel(_Base):
 
     def _unpack(self, frame: bytes, binding: Binding) -> Any:
         raise NotImplementedError(f"{type(self).__name__} does not say how to make its result")
+
+    def _run(self, binding: Binding, frame: int, held: tuple[Any, ...]) -> None:
+        raise NotImplementedError(f"{type(self).__name__} does not say how to run such a binding")
 
     def _install(self, *bindings: Binding) -> None:
         """Launch calls that fit one of these bindings directly, trying them in order. A binding serves one kernel."""

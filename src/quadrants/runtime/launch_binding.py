@@ -68,7 +68,8 @@ class ArrayArgument(Record):
     """A NumPy array (not of a subclass) of one native dtype and rank, aligned; its descriptor goes to `offset`.
 
     `sizes` are (axis, size) pairs that the shape must have; `contiguous` demands C order; a `written` array must be
-    writeable and must not share memory with any other argument.
+    writeable and must not share memory with any other argument. One that is `copied` is put where the kernel reaches it by Python,
+    which runs the entry then.
     """
 
     offset: int
@@ -77,6 +78,7 @@ class ArrayArgument(Record):
     contiguous: bool = False
     written: bool = False
     sizes: tuple[tuple[int, int], ...] = ()
+    copied: bool = False
 
 
 class FloatArgument(Record):
@@ -262,26 +264,33 @@ class Binding:
     to the last parameters) stand in for those that a call leaves out. `keep_alive` holds what compiled code refers to.
     With `check_overlap`, arguments that are written may share memory neither with another argument nor with `ranges`
     ((address, bytes, written) of captured memory). `watch` holds launches to sizes, threads and a time. `order` is needed where
-    an argument has a stream. Raises ValueError for a spec that cannot be launched.
+    an argument has a stream. `held`: the specs of objects that a launch keeps, in the order in which Python is given these where it runs the
+    entry: those that are copied, and members of dictionaries that have memory, since such may be assigned anew meanwhile. `copied`: which
+    of these are copied; `places_of_copied`: where their addresses go, `written_copied`: which of them are written. Raises ValueError for a
+    spec that cannot be launched.
     """
 
     __slots__ = (
         "__weakref__",
         "arguments",
         "block",
+        "copied",
         "defaults",
         "entry",
         "frame_template",
         "guards",
+        "held",
         "keep_alive",
         "keywords",
         "members",
         "order",
+        "places_of_copied",
         "ranges",
         "release_gil",
         "result",
         "tables",
         "watch",
+        "written_copied",
     )
 
     def __init__(
@@ -316,6 +325,14 @@ class Binding:
         self.ranges = tuple(ranges) if check_overlap and any(map(_is_written, self.specs())) else ()
         self.watch = watch
         self.order = order
+        self.held = (
+            *filter(_is_copied, self.arguments),
+            *[member.spec for member in self.members if _is_copied(member.spec) or _may_be_dropped(member)],
+        )
+        copied = [(k, spec) for k, spec in enumerate(self.held) if isinstance(spec, ArrayArgument) and spec.copied]
+        self.copied = [k for k, _ in copied]
+        self.places_of_copied = [spec.offset for _, spec in copied]
+        self.written_copied = [k for k, (_, spec) in enumerate(copied) if spec.written]
         self.block: BlockRecord | None = None
         self.tables: list[Any] = [check_overlap]
 
@@ -339,6 +356,16 @@ def _range(bits: int, signed: bool) -> tuple[int, int]:
     return (-(1 << (bits - 1)) if signed else 0), (1 << (bits - signed)) - 1
 
 
+def _is_copied(spec: ArgumentSpec) -> bool:
+    """Whether Python puts an array where the kernel reaches it."""
+    return isinstance(spec, ArrayArgument) and spec.copied
+
+
+def _may_be_dropped(member: Member) -> bool:
+    """Whether nothing but a dictionary may hold what has a member's memory."""
+    return type(member.place) is dict and not member.is_fixed and isinstance(member.spec, MEMORY)
+
+
 def _is_written(spec: ArgumentSpec) -> bool:
     return isinstance(spec, MEMORY) and spec.written
 
@@ -360,12 +387,14 @@ class _Packer:
         self.interval_count = self.fixed_count + len(memory) if checked else 0
         self.next_interval = self.fixed_count
         self.checked = checked
-        self.streams_at = self.intervals_at + 16 * max(self.interval_count, 1)
+        self.held_at = self.intervals_at + 16 * max(self.interval_count, 1)
+        self.held_count = 0
+        self.streams_at = self.held_at + 8 * len(binding.held)
         self.stream_count = 0
 
     def block(self) -> BlockRecord:
         binding = self.binding
-        records = self.array(ArgumentRecord, [self.argument(spec) for spec in binding.arguments])
+        records = self.array(ArgumentRecord, [self.argument(spec, _is_copied(spec)) for spec in binding.arguments])
         members = [self.member(member) for member in binding.members]
         groups, words = self.guards()
         block = BlockRecord()
@@ -392,6 +421,10 @@ class _Packer:
         block.result = self.symbols[f"qd_result_{kind}"]
         block.result_offset = binding.result.offset if binding.result else 0
         block.release = binding.release_gil
+        block.held_count, block.held = len(binding.held), self.held_at
+        block.by_python = bool(binding.copied)
+        if block.by_python and binding.watch is not None:
+            raise ValueError("launches that Python runs are not watched")
         self.pack_watch(block)
         self.pack_order(block)
         return block
@@ -473,15 +506,18 @@ class _Packer:
 
     # -- arguments
 
-    def argument(self, spec: ArgumentSpec) -> ArgumentRecord:
+    def argument(self, spec: ArgumentSpec, is_held: bool) -> ArgumentRecord:
         record = ArgumentRecord()
+        if is_held:
+            record.held = self.held_at + 8 * self.held_count
+            self.held_count += 1
         name = _PACKERS[type(spec)](self, spec, record)
         record.handler = self.symbols[f"qd_bind_{name}"]
         return record
 
     def member(self, member: Member) -> MemberRecord:
         record = MemberRecord()
-        record.argument = self.argument(member.spec)
+        record.argument = self.argument(member.spec, _is_copied(member.spec) or _may_be_dropped(member))
         self.keep.append(member.place)
         if member.is_fixed:
             record.way, record.source = 0, id(member.place)

@@ -27,7 +27,6 @@ from quadrants.runtime.threads_services import run_entry
 __all__ = [
     "ARGUMENT_HANDLERS",
     "LARGEST_STACK_FRAME",
-    "NAMES",
     "RESULTS",
     "build",
     "build_read_integer",
@@ -39,7 +38,6 @@ __all__ = [
 ]
 
 LARGEST_STACK_FRAME = 64 << 10
-NAMES = {"qd_name_slow": "_slow_call", "qd_name_failed": "_failed", "qd_name_unpack": "_unpack"}
 ARGUMENT_HANDLERS = (
     "array",
     "float",
@@ -90,6 +88,8 @@ def build(module: Module, facts: Facts) -> None:
     _build_size_fits(module)
     _build_watched(module)
     _build_in_order(module)
+    _build_let_go(module)
+    _build_by_python(module, facts)
     _build_attempt(module)
     _build_slow(module, facts)
     _build_launch(module)
@@ -460,8 +460,7 @@ def _build_members(module: Module) -> None:
             container = f.load("ptr", objects, source.converted("ptrtoint", "i64") * 8)
             item.value = f.call("PyTuple_GetItem", "ptr", container, member.get("key").converted("ptrtoint", "i64"))
         f.give_if(item.value.is_equal(None), 0)
-        record = member.address("argument")
-        f.give_if(f.call(f.load("ptr", record), "i1", record, item.value, frame).is_equal(0), 0)
+        f.give_if(_bind(f, member.address("argument"), item.value, frame).is_equal(0), 0)
     f.give(f.constant("i1", 1))
 
 
@@ -536,9 +535,12 @@ def _finish(f: Function, self: Value, block: Record, frame: Value) -> Value:
     with f.when(ordered):
         outcome.value = f.call("qd_in_order", "i32", block.base, frame, f.constant("i1", 0))
     with f.when(outcome.value.is_equal(0)):
+        by_python = block.get("by_python").is_not(0)
+        with f.when(by_python):
+            outcome.value = f.call("qd_by_python", "i32", self, block.base, frame)
         with f.when(watched):
             outcome.value = f.call("qd_watched", "i32", block.base, frame)
-        with f.when(watched.is_equal(0)):
+        with f.when((by_python | watched).is_equal(0)):
             outcome.value = run_entry(f, block.get("entry"), frame, block.get("release"))
         with f.when(ordered):
             behind = f.call("qd_in_order", "i32", block.base, frame, f.constant("i1", 1))
@@ -578,6 +580,51 @@ def _build_in_order(module: Module) -> None:
             with f.when(code.value.is_not(0)):
                 f.call(order.get("failed"), "void", code.value)
                 f.give(order.get("noted").converted("trunc", "i32"))
+    f.give(0)
+
+
+def _bind(f: Function, record_at: Value, item: Value, frame: Value) -> Value:
+    """Whether an object fits a parameter; where the launch needs a reference to it, the frame has one from then on."""
+    record = Record(f, record_at, ArgumentRecord)
+    held = record.get("held")
+    with f.when(held.is_not(0)):
+        f.call("Py_IncRef", "void", item)
+        f.store("ptr", item, frame, held)
+    return f.call(record.get("handler"), "i1", record_at, item, frame)
+
+
+def _build_let_go(module: Module) -> None:
+    """qd_let_go(block, frame): gives the references back that a launch has kept."""
+    f = module.function("qd_let_go", "void", "ptr block", "ptr frame", exported=False)
+    block, frame = Record(f, f.parameters[0], BlockRecord), f.parameters[1]
+    held = f.offset(frame, block.get("held"))
+    with f.count(block.get("held_count")) as index:
+        item = f.load("ptr", held, index * 8)
+        with f.when(item.is_not(None)):
+            f.call("Py_DecRef", "void", item)
+    f.give()
+
+
+def _build_by_python(module: Module, facts: Facts) -> None:
+    """qd_by_python(self, block, frame): call `self._run(binding, frame's address, held objects)`; 0, or -1 where it raised."""
+    f = module.function("qd_by_python", "i32", "ptr self", "ptr block", "ptr frame", exported=False)
+    self, block_at, frame = f.parameters
+    block = Record(f, block_at, BlockRecord)
+    count, held = block.get("held_count"), f.offset(frame, block.get("held"))
+    address = f.call("PyLong_FromVoidPtr", "ptr", frame)
+    f.give_if(address.is_equal(None), -1)
+    objects = f.call("PyTuple_New", "ptr", count)
+    result = f.variable("ptr", None)
+    with f.when(objects.is_not(None)):
+        with f.count(count) as index:
+            item = f.load("ptr", held, index * 8)
+            f.call("Py_IncRef", "void", item)
+            f.store("ptr", item, objects, index * 8 + facts.tuple_items)
+        result.value = _call_method(f, self, "qd_name_run", block.get("owner"), address, objects)
+        f.call("Py_DecRef", "void", objects)
+    f.call("Py_DecRef", "void", address)
+    f.give_if(result.value.is_equal(None), -1)
+    f.call("Py_DecRef", "void", result.value)
     f.give(0)
 
 
@@ -626,7 +673,7 @@ def _fill(f: Function, block: Record, objects: Value, frame: Value) -> Value:
     record, fits = f.variable("ptr", block.get("arguments")), f.variable("i1", 1)
     with f.count(block.get("argument_count")) as index:
         current = record.value
-        fits.value = f.call(f.load("ptr", current), "i1", current, f.load("ptr", objects, index * 8), frame)
+        fits.value = _bind(f, current, f.load("ptr", objects, index * 8), frame)
         f.leave_if(fits.value.is_equal(0))
         record.value = f.offset(current, ctypes.sizeof(ArgumentRecord))
     with f.when(fits.value & (block.get("member_count") > 0)):
@@ -665,6 +712,16 @@ def _build_attempt(module: Module) -> None:
     result = f.variable("ptr", mismatch)
     owner = block.get("owner")
     _hold(f, owner)
+    holds = block.get("held_count").is_not(0)
+    with f.when(holds):
+        f.call(
+            "memset",
+            "ptr",
+            f.offset(frame.value, block.get("held")),
+            0,
+            block.get("held_count") * 8,
+            types="ptr,i32,i64",
+        )
     with f.when(_fill(f, block, objects.value, frame.value)):
         limit = block.get("limit")
         ask = limit.is_not(0) & (block.get("spent") >= limit)
@@ -672,6 +729,8 @@ def _build_attempt(module: Module) -> None:
             result.value = f.constant("i64", _ASK).converted("inttoptr", "ptr")
         with f.when(ask.is_equal(0)):
             result.value = _finish(f, self, block, frame.value)
+    with f.when(holds):
+        f.call("qd_let_go", "void", block_at, frame.value)
     with f.when(on_heap):
         f.call("free", "void", frame.value)
     _let_go(f, owner)

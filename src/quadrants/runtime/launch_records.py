@@ -40,7 +40,8 @@ class BlockRecord(ctypes.Structure):
     (0: all) and, with a `limit`, are counted in `runs` and timed: once `spent` nanoseconds reach it, Python is asked.
 
     From `streams` on the frame has `stream_count` words, the streams in which owners of arrays work;
-    `order_of_streams` is an `OrderRecord`.
+    `order_of_streams` is an `OrderRecord`. From `held` on it has `held_count` references to objects that are kept for the launch. With
+    `by_python` Python runs the entry, on a frame whose arguments fit, and is given those.
     """
 
     _fields_ = [
@@ -85,11 +86,15 @@ class BlockRecord(ctypes.Structure):
         ("stream_count", _I64),
         ("streams", _I64),
         ("order_of_streams", _PTR),
+        ("held_count", _I64),
+        ("held", _I64),
+        ("by_python", _I64),
     ]
 
 
 class ArgumentRecord(ctypes.Structure):
-    """One parameter: `handler` is `i1(record, object, frame)`, true if the object fits; it fills in the frame."""
+    """One parameter: `handler` is `i1(record, object, frame)`, true if the object fits; it fills in the frame. `held`: where in the frame
+    the launch keeps a reference to the object; 0: it keeps none."""
 
     _fields_ = [
         ("handler", _PTR),
@@ -112,6 +117,7 @@ class ArgumentRecord(ctypes.Structure):
         ("read", _PTR),
         ("ask", _PTR),
         ("stream", _I64),
+        ("held", _I64),
     ]
 
 

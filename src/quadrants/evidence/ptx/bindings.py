@@ -255,12 +255,12 @@ class Bindings(GraphFunctions):
         self.left += piece.size
         return (self._fault,)
 
-    def cuMemcpyHtoD(self, address: int, data: bytes, size: int) -> tuple[Result]:
+    def cuMemcpyHtoD(self, address: int, place: int, size: int) -> tuple[Result]:
         self.queues.come_to()
         memory = self.machine.memory
         if self._is_foreign(address, size):
             return (Result.CUDA_ERROR_INVALID_VALUE,)
-        memory.bytes[address : address + size] = np.frombuffer(data, np.uint8, size)
+        memory.bytes[address : address + size] = np.frombuffer(ctypes.string_at(place, size), np.uint8)
         return (self._fault,)
 
     def cuMemcpyDtoH(self, place: int, address: int, size: int) -> tuple[Result]:

@@ -158,8 +158,7 @@ class _Door:
         return code, ctypes.addressof(self._texts.setdefault(text, ctypes.create_string_buffer(text)))
 
     def cuMemcpyHtoD(self, player: Bindings, given: Any) -> tuple[Any, ...]:
-        to, place, size = given[:3]
-        return player.cuMemcpyHtoD(to, ctypes.string_at(place, size), size)
+        return player.cuMemcpyHtoD(*given[:3])
 
     def cuMemcpyDtoH(self, player: Bindings, given: Any) -> tuple[Any, ...]:
         return player.cuMemcpyDtoH(*given[:3])

@@ -59,10 +59,9 @@ class HostProgram:
     def running(self, bound: list[Any]) -> Iterator[list[Any]]:
         """The arguments with arrays in the device's memory; behind it those written are back in the host's."""
         with busy():
-            arrays = [(bound[k], type_) for k, type_ in self._arrays]
-            placement = Placement(self._device, arrays, self._device.staging)
+            placement = Placement(self._device, [bound[k] for k, _ in self._arrays], self._device.staging)
             placed = list(bound)
-            for (k, _), array in zip(self._arrays, placement.placed):
+            for (k, _), array in zip(self._arrays, placement.placed([type_ for _, type_ in self._arrays])):
                 placed[k] = array
             try:
                 with measured(self._device):
@@ -101,7 +100,7 @@ class HostProgram:
         array_value, there = op.results
         type_ = array_value.type
         assert type(type_) is ArrayType
-        device, padding = self._device, int(op.attribute("padding", 0))
+        room, padding = self._device.staging, int(op.attribute("padding", 0))
 
         def run(env: Environment) -> None:
             wanted = bool(env[condition])
@@ -111,7 +110,7 @@ class HostProgram:
             for size in reversed(shape):
                 strides.insert(0, size_in_bytes)
                 size_in_bytes *= size
-            memory = device.allocate(max(size_in_bytes, type_.scalar.bytes) + padding)
+            memory = room.allocate(max(size_in_bytes, type_.scalar.bytes) + padding)
             env[array_value] = DeviceArray(type_, memory, 0, shape, tuple(strides))
             env[there] = np.bool_(wanted)
 

@@ -20,12 +20,16 @@ class Memory(Protocol):
 
     size: int
 
-    def write(self, offset: int, data: bytes) -> None:
+    def write(self, offset: int, data: bytes | memoryview) -> None:
         """Copies bytes of the host there, behind everything launched before."""
         ...
 
     def read(self, offset: int, size: int) -> bytes:
         """Waits for everything launched before, and copies bytes from there."""
+        ...
+
+    def read_into(self, offset: int, place: memoryview) -> None:
+        """As `read`, straight to a place of the host, as many bytes as that has."""
         ...
 
 

@@ -1,7 +1,8 @@
-"""Memory of a device for copies of the host's arrays: kept from launch to launch, because drivers wait for everything when memory is
-given back.
+"""Memory of a device for copies of the host's arrays, and for temporary arrays of hosts that are interpreted: kept from launch to launch,
+because drivers wait for everything when memory is given back.
 
-Law: what is copied into a piece comes behind everything launched before, so whoever borrowed it last is done with it by then.
+Law: what is copied into a piece comes behind everything launched before, so whoever borrowed it last is done with it by then; and
+hosts that are interpreted launch to one stream.
 """
 
 from __future__ import annotations
@@ -46,13 +47,13 @@ class Staging:
 class _Borrowed:
     """A piece until nothing refers to it."""
 
+    __slots__ = ("_free", "_piece", "address", "read_into", "size", "write")
+
     def __init__(self, piece: Any, size: int, free: deque[Memory]) -> None:
         self._piece, self._free = piece, free
+        self.write, self.read_into = piece.write, piece.read_into
         self.size = size
         self.address: int = getattr(piece, "address", 0)
-
-    def write(self, offset: int, data: bytes) -> None:
-        self._piece.write(offset, data)
 
     def read(self, offset: int, size: int) -> bytes:
         return self._piece.read(offset, size)

@@ -5,12 +5,19 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
+
 from quadrants.targets.llvm.device_timing import TimingDriver
 
 if TYPE_CHECKING:
     from quadrants.targets.llvm.device_host import NativeLaunch
 
-__all__ = ["DriverMemory", "DriverModule", "LaunchDriver", "Loaded"]
+__all__ = ["DriverMemory", "DriverModule", "LaunchDriver", "Loaded", "place_of"]
+
+
+def place_of(data: bytes | memoryview) -> int:
+    """The address of bytes of the host, of which there is one at least."""
+    return np.frombuffer(data, np.uint8).__array_interface__["data"][0]
 
 
 class Loaded(Protocol):
@@ -48,12 +55,12 @@ class LaunchDriver(TimingDriver, Protocol):
         """Called before a kernel is launched whose launches ask for so many bytes of shared memory."""
         ...
 
-    def write(self, address: int, data: bytes) -> None:
+    def write(self, address: int, data: bytes | memoryview) -> None:
         """Copies bytes of the host to an address, behind everything launched before."""
         ...
 
-    def read(self, address: int, size: int) -> bytes:
-        """Waits for everything launched before, and copies bytes from an address."""
+    def read_into(self, address: int, place: memoryview) -> None:
+        """Waits for everything launched before, and copies bytes from an address to a place of the host, as many as that has."""
         ...
 
     def launch(self, kernel: Any, blocks: int, threads: int, parameters: bytes, asked: int = 0) -> None:
@@ -81,12 +88,12 @@ class LaunchDriver(TimingDriver, Protocol):
 class AddressDriver(Protocol):
     """A driver that knows memory by addresses and kernels by handles."""
 
-    def write(self, address: int, data: bytes) -> None:
+    def write(self, address: int, data: bytes | memoryview) -> None:
         """Copies bytes to an address, behind everything launched before."""
         ...
 
-    def read(self, address: int, size: int) -> bytes:
-        """Waits for everything launched before, and copies bytes from an address."""
+    def read_into(self, address: int, place: memoryview) -> None:
+        """Waits for everything launched before, and copies bytes from an address to a place of the host."""
         ...
 
     def release(self, address: int) -> None:
@@ -112,11 +119,13 @@ class DriverMemory:
         self._driver = driver
         self.address, self.size = address, size
 
-    def write(self, offset: int, data: bytes) -> None:
+    def write(self, offset: int, data: bytes | memoryview) -> None:
         self._driver.write(self.address + offset, data)
 
     def read(self, offset: int, size: int) -> bytes:
-        return self._driver.read(self.address + offset, size)
+        data = bytearray(size)
+        self._driver.read_into(self.address + offset, memoryview(data))
+        return bytes(data)
 
     def __del__(self) -> None:
         if not self._is_ending():

@@ -15,9 +15,9 @@ from quadrants.targets.frame import Frame
 from quadrants.targets.llvm import optimise
 from quadrants.targets.llvm.device_graphs import GraphDriver, GraphLaunches
 from quadrants.targets.llvm.elf import undefined_symbols
-from quadrants.targets.llvm.emit_host import Shapes, emit_host
+from quadrants.targets.llvm.emit_host import EPOCH, Shapes, emit_host
 
-__all__ = ["NativeLaunch", "Plan", "Services", "StreamOrder", "compiled"]
+__all__ = ["Epochs", "NativeLaunch", "Plan", "Services", "StreamOrder", "compiled"]
 
 
 class Addressed(Protocol):
@@ -51,11 +51,44 @@ class StreamOrder(Record):
     wait: int
 
 
-class Plan:
-    """What the host's part of one kernel reads and writes (emit_host.py): whether it launched, the memory of temporary arrays,
-    and the driver's kernels."""
+class Epochs:
+    """When the host waited for all that was launched. Each wait begins an epoch: what another thread launches meanwhile is not among
+    what was waited for."""
 
-    def __init__(self, arrays: int, tasks: int) -> None:
+    def __init__(self) -> None:
+        self._words = (ctypes.c_uint64 * 2)(
+            1, 0
+        )  # the present epoch, which machine code reads; the last one that was waited for
+
+    @property
+    def address(self) -> int:
+        return ctypes.addressof(self._words)
+
+    @property
+    def present(self) -> int:
+        return self._words[0]
+
+    def begin(self) -> int:
+        """Before a wait: gives the epoch that ends."""
+        ending = self._words[0]
+        self._words[0] = ending + 1
+        return ending
+
+    def end(self, epoch: int) -> None:
+        """Behind a wait: all launches of that epoch, and of those before, have run."""
+        self._words[1] = max(self._words[1], epoch)
+
+    def is_under_way(self, epoch: int) -> bool:
+        """Whether a launch of an epoch may not have run."""
+        return epoch > self._words[1]
+
+
+class Plan:
+    """What the host's part of one kernel reads and writes (emit_host.py): the epoch of its last launch, the memory of temporary
+    arrays, and the driver's kernels."""
+
+    def __init__(self, arrays: int, tasks: int, epochs: Epochs) -> None:
+        self._epochs = epochs
         self._words = (ctypes.c_uint64 * (2 + 2 * arrays + tasks))()
         self._first = 2 + 2 * arrays
         self._memory: dict[int, list[Addressed | None]] = {}
@@ -66,12 +99,12 @@ class Plan:
 
     @property
     def launched(self) -> bool:
-        """Whether the kernel was launched since this was last made False."""
-        return bool(self._words[0])
+        """Whether the kernel was launched since the host last waited for all, or since this was made False."""
+        return self._epochs.is_under_way(self._words[0])
 
     @launched.setter
     def launched(self, value: bool) -> None:
-        self._words[0] = value
+        self._words[0] = self._epochs.present if value else 0
 
     def fill(self, kernels: Sequence[int]) -> None:
         """Notes the driver's kernels."""
@@ -125,7 +158,9 @@ class Services:
         self.graphs: weakref.WeakValueDictionary[int, GraphLaunches] = weakref.WeakValueDictionary()
         """The graphs of those that are launched so, by theirs."""
         self._kept: list[Any] = []
+        self.epochs = Epochs()
         self.symbols = {
+            EPOCH: self.epochs.address,
             "qd_device_read": self.exported(self._read, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64),
             "qd_device_allocate": self.exported(self._allocate, *[ctypes.c_int64] * 3),
             "qd_graph_note": self.exported(

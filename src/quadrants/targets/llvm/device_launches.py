@@ -55,6 +55,8 @@ class LaunchDevice:
         self.staging = Staging(self)
         self.ready: weakref.WeakSet[Tasks] = weakref.WeakSet()
         """The kernels that were loaded."""
+        self.checking: weakref.WeakSet[Tasks] = weakref.WeakSet()
+        """Those of them that check."""
         live.add(self)
 
     def allocate(self, size: int) -> _Memory:
@@ -119,42 +121,50 @@ class LaunchDevice:
 
     def check(self) -> None:
         """The error of a check that failed; waits for everything launched before, if a check may have failed there."""
-        for tasks in tuple(self.ready):
+        for tasks in tuple(self.checking):
             tasks.check()
 
     def synchronise(self) -> None:
         """Waits for everything launched before; the error of a check that failed. A GPU that was lost is not asked again."""
         if not self.driver.is_lost:
+            epoch = self.services.epochs.begin()
             with self.naming():
                 self.driver.synchronise()
             self.check()
-            self._all_done()
+            self.services.epochs.end(epoch)
 
     def read(self, address: int, size: int) -> bytes:
         """Bytes of the device, behind everything launched before."""
-        self.check()
-        with self.naming():
-            data = self.driver.read(address, size)
-        self._all_done()
-        return data
+        data = bytearray(size)
+        self.read_into(address, memoryview(data))
+        return bytes(data)
+
+    def read_into(self, address: int, place: memoryview) -> None:
+        """As `read`, straight to a place of the host."""
+        epoch = self.services.epochs.begin()
+        if self.checking:
+            self.check()
+        try:
+            self.driver.read_into(address, place)
+        except QuadrantsRuntimeError as error:
+            raise self.named(error) from None
+        self.services.epochs.end(epoch)
+
+    def named(self, error: QuadrantsRuntimeError) -> QuadrantsRuntimeError:
+        """An error of the driver's with the kernels that may have caused it: those that were launched since the host last waited."""
+        titles = sorted({tasks.title for tasks in tuple(self.ready) if tasks.plan.launched})
+        if not titles:
+            return error
+        shown = ", ".join(titles[:_MOST_TITLES]) + (", …" if len(titles) > _MOST_TITLES else "")
+        return QuadrantsRuntimeError(f"{error}\n  launched since the host last waited: {shown}")
 
     @contextmanager
     def naming(self) -> Iterator[None]:
-        """While it is open, an error of the driver's is told with the kernels that may have caused it: those that were launched since
-        the host last waited."""
+        """While it is open, errors of the driver's are told so."""
         try:
             yield
         except QuadrantsRuntimeError as error:
-            titles = sorted({tasks.title for tasks in tuple(self.ready) if tasks.plan.launched})
-            if not titles:
-                raise
-            shown = ", ".join(titles[:_MOST_TITLES]) + (", …" if len(titles) > _MOST_TITLES else "")
-            raise QuadrantsRuntimeError(f"{error}\n  launched since the host last waited: {shown}") from None
-
-    def _all_done(self) -> None:
-        """What was launched has run, and its checks were asked."""
-        for tasks in tuple(self.ready):
-            tasks.plan.launched = False
+            raise self.named(error) from None
 
     def error_of(self, code: int) -> Exception:
         """What the driver says to a code of its own."""
@@ -169,8 +179,11 @@ class _Memory:
         self.address: int = memory.address
         self.size: int = memory.size
 
-    def write(self, offset: int, data: bytes) -> None:
-        self._memory.write(offset, data)
+    def write(self, offset: int, data: bytes | memoryview) -> None:
+        self._device.driver.write(self.address + offset, data)
 
     def read(self, offset: int, size: int) -> bytes:
         return self._device.read(self.address + offset, size)
+
+    def read_into(self, offset: int, place: memoryview) -> None:
+        self._device.read_into(self.address + offset, place)

@@ -54,7 +54,7 @@ class Tasks:
 
     def __init__(self, device: LaunchDevice, code: TaskCode) -> None:
         self.code = code
-        self.plan = Plan(code.arrays, len(code.symbols))
+        self.plan = Plan(code.arrays, len(code.symbols), device.services.epochs)
         device.services.plans[self.plan.address] = self.plan
         native = device.driver.native_launch()
         self.graph = GraphLaunches(native.graphs) if native is not None else None
@@ -108,6 +108,8 @@ class Tasks:
             if self.graph is not None and self.code.messages:
                 self.graph.failure = self._state.address
         self._device.ready.add(self)
+        if self._state is not None and self.code.messages:
+            self._device.checking.add(self)
         self._kernels = kernels
         if self._driver.native_launch() is not None:
             self.plan.fill(list(map(int, kernels)))
@@ -127,8 +129,10 @@ class Tasks:
     def finish(self) -> None:
         if self._state is None:
             return
-        with self._device.naming():
+        try:
             self._driver.synchronise(self._driver.stream)
+        except QuadrantsRuntimeError as error:
+            raise self._device.named(error) from None
         try:
             if self.code.messages:
                 self.check()

@@ -10,8 +10,10 @@ Arrays in the kernel's frame are descriptors of the device's memory. What the co
 `void qd_device_allocate(ptr code, ptr plan, i64 number, i64 bytes)`
     Memory for a temporary array of the kernel, which the plan has from then on.
 `qd_device_plan`
-    { i64 whether anything was launched since the host last waited for it; ptr the stream that the memory is
-    for; { ptr memory; i64 bytes } of each temporary array; ptr kernels… }
+    { i64 the epoch in which it was last launched; ptr the stream that the memory is for; { ptr memory; i64 bytes } of each
+    temporary array; ptr kernels… }
+`qd_device_epoch`
+    How often the host has begun to wait for all that was launched.
 `qd_device_stream`
     The stream that is launched to.
 
@@ -42,9 +44,9 @@ from quadrants.targets.llvm.host_loops import DeviceLoop, HostLoops
 from quadrants.targets.llvm.scalars import memory_type
 from quadrants.targets.llvm.writer import Program, Unit, Writer, scalar
 
-__all__ = ["PLAN", "STREAM", "HostText", "LaunchShape", "Shapes", "emit_host", "temporaries"]
+__all__ = ["EPOCH", "PLAN", "STREAM", "HostText", "LaunchShape", "Shapes", "emit_host", "temporaries"]
 
-PLAN, STREAM = "qd_device_plan", "qd_device_stream"
+PLAN, STREAM, EPOCH = "qd_device_plan", "qd_device_stream", "qd_device_epoch"
 _MEMORY = 16
 """Where a plan has the memory of temporary arrays."""
 
@@ -152,7 +154,7 @@ def emit_host(
     program = Program(record, define_attributes="nounwind")
     program.may_alias.add(module.kernel.name)  # the host reaches no element
     unit = Unit(program)
-    unit.defined.update(["qd_launch", PLAN, STREAM, *LOOP_MARKS])
+    unit.defined.update(["qd_launch", PLAN, STREAM, EPOCH, *LOOP_MARKS])
     writer = _HostWriter(unit, module, launched, shapes, has_loops)
     if writer.is_graph:
         writer.begin_graph()
@@ -163,6 +165,7 @@ def emit_host(
     start = f"define i32 @qd$entry(ptr nonnull noundef align 8 dereferenceable({size}) %frame) nounwind"
     writer.finish(start)
     words = f"@{PLAN} = external global i8, align 8\n@{STREAM} = external global ptr, align 8\n"
+    words += f"@{EPOCH} = external global i64, align 8\n"
     words += "".join([f"@{mark} = external global i8\n" for mark in LOOP_MARKS])
     text = f"{header}{words}{launch_text}{unit.text()}"
     entry = f"host_{blake2b(text.encode(), digest_size=12).hexdigest()}"
@@ -209,7 +212,7 @@ def _launch(writer: _HostWriter, number: int, sizes: tuple[str, str], filled: st
     """`sizes`: blocks, and threads of each."""
     shape = f"i32 {sizes[0]}, i32 {sizes[1]}, i32 {writer.shapes[number].asked}"
     arguments = f"ptr {writer.kernel_of(number)}, {shape}, ptr {filled}, i64 {max(frame.size, 8)}"
-    writer.line(f"store i64 1, ptr @{PLAN}, align 8")
+    writer.line(f"store i64 {writer.assign(f'load i64, ptr @{EPOCH}, align 8')}, ptr @{PLAN}, align 8")
     code = writer.call("i32", "qd_launch", arguments, _LAUNCH_TYPES)
     writer.give_back_unless_zero(code)
 

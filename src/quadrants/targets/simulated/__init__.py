@@ -37,11 +37,14 @@ class _Memory:
         self.size = size
         self.content = np.full(size, 0xA5, np.uint8)
 
-    def write(self, offset: int, data: bytes) -> None:
+    def write(self, offset: int, data: bytes | memoryview) -> None:
         self.content[offset : offset + len(data)] = np.frombuffer(data, np.uint8)
 
     def read(self, offset: int, size: int) -> bytes:
         return self.content[offset : offset + size].tobytes()
+
+    def read_into(self, offset: int, place: memoryview) -> None:
+        place[:] = self.read(offset, len(place))
 
 
 class _Tasks:

@@ -29,11 +29,14 @@ class Piece:
         self.address = BASE + offset
         self.size = size
 
-    def write(self, offset: int, data: bytes) -> None:
+    def write(self, offset: int, data: bytes | memoryview) -> None:
         self._owner.write(self.offset + offset, data)
 
     def read(self, offset: int, size: int) -> bytes:
         return self._owner.read(self.offset + offset, size)
+
+    def read_into(self, offset: int, place: memoryview) -> None:
+        place[:] = self._owner.read(self.offset + offset, len(place))
 
     def __del__(self) -> None:
         self._owner.returned.append((self.offset, self.size))
@@ -145,11 +148,11 @@ class Heap:
             address += count
             size -= count
 
-    def write(self, address: int, data: bytes) -> None:
+    def write(self, address: int, data: bytes | memoryview) -> None:
         """Copies bytes there. The queue writes whole words: of the first and the last one the rest stays."""
         before, behind = address % 4, -(address + len(data)) % 4
         if before or behind:
-            data = self.read(address - before, before) + data + self.read(address + len(data), behind)
+            data = self.read(address - before, before) + bytes(data) + self.read(address + len(data), behind)
             address -= before
         self._submit()
         done = 0

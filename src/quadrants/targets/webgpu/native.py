@@ -183,7 +183,7 @@ class NativeHost:
         level = 1 if options.opt_level else 0
         shapes = [_shape(task) for task in tasks]
         objects, entry, externals = compiled(module, launched, _TEXT, False, shapes, level, options.verify)
-        plan = Plan(len(temporaries(module)), len(tasks))
+        plan = Plan(len(temporaries(module)), len(tasks), self._services.epochs)
         self._services.plans[plan.address] = plan
         numbers = [next(self._numbers) for _ in tasks]
         self._tasks.update(zip(numbers, prepared.tasks))

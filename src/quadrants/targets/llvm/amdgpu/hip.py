@@ -16,7 +16,7 @@ from quadrants.targets.llvm.amdgpu import lld
 from quadrants.targets.llvm.amdgpu.compile import supported
 from quadrants.targets.llvm.amdgpu.device import Driver, device_of
 from quadrants.targets.llvm.amdgpu.hip_calls import CONSTANTS, PROPERTIES, declare
-from quadrants.targets.llvm.device_driver import DriverMemory, DriverModule
+from quadrants.targets.llvm.device_driver import DriverMemory, DriverModule, place_of
 
 __all__ = ["HipDriver", "missing", "open_driver", "processor_in", "unfit"]
 
@@ -112,20 +112,19 @@ class HipDriver:
     def allow_shared(self, kernel: Any, asked: int) -> None:
         raise AssertionError("kernels for AMD's GPUs declare what their blocks share")
 
-    def write(self, address: int, data: bytes) -> None:
+    def write(self, address: int, data: bytes | memoryview) -> None:
         """Copies bytes to an address; behind all launches, for they are of one stream."""
         self._here()
         if data:
-            to, size = ctypes.c_void_p(address), ctypes.c_size_t(len(data))
-            self._call("hipMemcpy", to, ctypes.c_char_p(data), size, _TO_DEVICE)
+            to, start, size = ctypes.c_void_p(address), ctypes.c_void_p(place_of(data)), ctypes.c_size_t(len(data))
+            self._call("hipMemcpy", to, start, size, _TO_DEVICE)
 
-    def read(self, address: int, size: int) -> bytes:
+    def read_into(self, address: int, place: memoryview) -> None:
         """Waits for all launches, and copies bytes from an address."""
         self._here()
-        data = ctypes.create_string_buffer(size)
-        if size:
-            self._call("hipMemcpy", data, ctypes.c_void_p(address), ctypes.c_size_t(size), _TO_HOST)
-        return data.raw
+        if place:
+            to, size = ctypes.c_void_p(place_of(place)), ctypes.c_size_t(len(place))
+            self._call("hipMemcpy", to, ctypes.c_void_p(address), size, _TO_HOST)
 
     def release(self, address: int) -> None:
         self._here()

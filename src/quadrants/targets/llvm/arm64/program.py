@@ -28,12 +28,16 @@ class _Memory:
         self.size = size
         self.content = bytes(size)
 
-    def write(self, offset: int, data: bytes) -> None:
-        assert offset == 0 and len(data) == self.size
-        self.content = data
+    def write(self, offset: int, data: bytes | memoryview) -> None:
+        """Law: once, and what lies in front of the offset is nobody's."""
+        assert offset + len(data) == self.size
+        self.content = bytes(offset) + data
 
     def read(self, offset: int, size: int) -> bytes:
         return self.content[offset : offset + size]
+
+    def read_into(self, offset: int, place: memoryview) -> None:
+        place[:] = self.content[offset : offset + len(place)]
 
 
 class _Room:
@@ -64,15 +68,16 @@ class Program:
     def run(self, arguments: list[Any]) -> tuple[Any, ...]:
         """Runs the kernel once."""
         room = _Room()
-        placement = Placement(room, [(arguments[k], type_) for k, type_, _ in self._arrays], room, keeps_blocks=False)
+        placement = Placement(room, [arguments[k] for k, _, _ in self._arrays], room, keeps_blocks=False)
+        placed = placement.placed([type_ for _, type_, _ in self._arrays])
         numbers = {id(piece): k for k, piece in enumerate(room.pieces)}
-        frame = self._filled(arguments, placement.placed)
+        frame = self._filled(arguments, placed)
         patches = [
             (offset, numbers[id(array.memory)], array.offset)
-            for array, (_, _, offset) in zip(placement.placed, self._arrays)
+            for array, (_, _, offset) in zip(placed, self._arrays)
             if id(array.memory) in numbers
         ]
-        wanted = {id(placement.placed[at].memory) for at in self._written}
+        wanted = {id(placed[at].memory) for at in self._written}
         pieces = [(piece.content, id(piece) in wanted) for piece in room.pieces]
         answer = process.run(self._library, process.Job(self._options.cpu_max_num_threads, frame, pieces, patches))
         for piece, content in zip(room.pieces, answer.contents):

@@ -24,7 +24,7 @@ from quadrants.targets.llvm.cuda.device import Driver, device_of
 from quadrants.targets.llvm.cuda.graphs import GraphCalls
 from quadrants.targets.llvm.cuda.loops import Loops
 from quadrants.targets.llvm.cuda.streams import StreamCalls
-from quadrants.targets.llvm.device_driver import DriverMemory, DriverModule
+from quadrants.targets.llvm.device_driver import DriverMemory, DriverModule, place_of
 from quadrants.targets.llvm.device_graphs import graph_text
 from quadrants.targets.llvm.device_host import NativeLaunch, StreamOrder
 from quadrants.targets.llvm.emit_host import STREAM
@@ -318,20 +318,17 @@ class NvidiaDriver(StreamCalls, GraphCalls):
         attribute = self._cuda.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         self._call(self._cuda.cuFuncSetAttribute, kernel, attribute, asked)
 
-    def write(self, address: int, data: bytes) -> None:
+    def write(self, address: int, data: bytes | memoryview) -> None:
         """Copies bytes to an address; behind all launches, for they are of one stream."""
         self._here()
         if data:
-            self._call(self._cuda.cuMemcpyHtoD, address, data, len(data))
+            self._call(self._cuda.cuMemcpyHtoD, address, place_of(data), len(data))
 
-    def read(self, address: int, size: int) -> bytes:
+    def read_into(self, address: int, place: memoryview) -> None:
         """Waits for all launches, and copies bytes from an address."""
         self._here()
-        data = bytearray(size)
-        if size:
-            place = (ctypes.c_char * size).from_buffer(data)
-            self._call(self._cuda.cuMemcpyDtoH, ctypes.addressof(place), address, size)
-        return bytes(data)
+        if place:
+            self._call(self._cuda.cuMemcpyDtoH, place_of(place), address, len(place))
 
     def release(self, address: int) -> None:
         """Finalisers call this."""
