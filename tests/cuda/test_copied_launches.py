@@ -75,13 +75,13 @@ def test_what_a_launch_takes(driver: PlayedDriver, slow: list[int]) -> None:
     warm(lambda: saxpy(y, 2.0, x))
     assert copies(driver, slow, lambda: saxpy(y, 3.0, x)) == [UP, UP, RUN, DOWN], "what is only read does not come back"
     assert y.tolist() == [9.0] * 64 and x.tolist() == [1.0] * 64
-    assert python_calls(lambda: saxpy(y, 1.0, x), OURS) <= 50
+    assert len(python_calls(lambda: saxpy(y, 1.0, x), OURS)) <= 50
     assert copies(driver, slow, lambda: saxpy(x=x, a=1.0, y=y)) == [UP, UP, RUN, DOWN]
     assert copies(driver, slow, lambda: saxpy(np.zeros(3, np.float32), 1.0, x[:3])) == [UP, UP, RUN, DOWN]
     many = [qd.kernel(saxpy.function) for _ in range(8)]
     for kernel in many:  # other kernels on the GPU make it no dearer
         kernel(y, 0.0, x)
-    assert python_calls(lambda: saxpy(y, 1.0, x), OURS) <= 50
+    assert len(python_calls(lambda: saxpy(y, 1.0, x), OURS)) <= 50
 
 
 def test_dense_arrays_are_copied_in_place(
