@@ -191,3 +191,51 @@ def test_a_loop_and_its_else_bind_anew_what_a_loop_before_has_left(executor: Tar
         out[1] = x
 
     same_as_python(executor, found, count, np.zeros(2))
+
+
+def last_elements(a, b, rows, out):
+    s = 0.0
+    x, i = 5.0, 7
+    for x in a:
+        s += x
+    out[0] = x
+    for i, x in enumerate(a):
+        a[i] = 2 * x
+    out[1] = 10 * i + x
+    for x, y in zip(a, b):
+        s += x * y
+    out[2] = 10 * x + y
+    for j in range(2):
+        for z in reversed(b):
+            s += z
+        out[3] += 100 * z + j
+    for row in rows:
+        row[0] += 1
+    row[1] = 70
+    out[4], out[5] = row[0], s
+
+
+def test_elements_that_a_loop_ran_over_stay(executor: TargetExecutor) -> None:
+    arrays = np.array([1.0, 2.0, 3.0]), np.array([4.0, 5.0]), np.arange(6.0).reshape(3, 2), np.zeros(6)
+    same_as_python(executor, last_elements, *arrays)
+
+
+def no_iterations(a, n, out):
+    x, i, k = 8.0, 9, 2.5
+    for x in a:
+        out[3] += x
+    out[0] = x
+    for i in range(n):
+        if i > 2:
+            break
+    out[1] = i
+    for i in range(n):
+        i += 5
+        k = i
+        if i > 2:
+            break
+    out[2] = 10 * i + k
+
+
+def test_loops_without_iterations_leave_names_as_they_were(executor: TargetExecutor) -> None:
+    same_as_python(executor, no_iterations, np.zeros(0), 0, np.zeros(4))

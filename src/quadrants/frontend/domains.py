@@ -20,7 +20,7 @@ __all__ = ["Domain", "domain_of", "static_items"]
 
 class Domain:
     """`rank` counters from lows to highs; `bind(walker, counters, node)` gives what the targets are bound to. `spread`:
-    the bindings are separate targets. `reads`: binding reads memory, so a last value is not computed after the loop."""
+    the bindings are separate targets. `reads`: binding reads memory, so a last value cannot be computed after the loop."""
 
     __slots__ = ("bind", "highs", "lows", "rank", "reads", "spread")
 

@@ -101,13 +101,16 @@ def run_time_for(walker: Walker, node: ast.For, domain: Domain, config: dict[str
         )
         if not learns(walker, node, carry, exits, env, early, targets):
             break
-    # A target that the body assigns, or that `break` leaves behind, leaves the loop as any other name does.
+    # A target that the body assigns, that `break` leaves behind, or that was read from memory (which may be written by now)
+    # leaves the loop as any other name does.
     breaks = any(exit_.kind == "break" for exit_ in exits)
-    escaping = targets if breaks else targets & set(assigned_names(node.body, node))
+    was_read = domain.reads and not targets.isdisjoint(live_out(node))
+    escaping = targets if breaks or was_read else targets & set(assigned_names(node.body, node))
     extra = new_names(walker, node, carry, exits, env, escaping)
     for name, type_, _ in extra:
         body.add_argument(type_, name)
-        inits.append(walker.builder.constant(0, type_))
+        before = env.get(name, Static(0))  # which stays where there is no iteration
+        inits.append(convert_to(walker, before, type_, node))
     names = [*zip(carry.names, carry.types), *((name, (type_, weak)) for name, type_, weak in extra)]
     close_exits(walker, exits, names, node, body)
     attributes: dict[str, Any] = {"rank": domain.rank}
@@ -151,7 +154,7 @@ def _bind_targets(walker: Walker, node: ast.For, domain: Domain, body: Block) ->
 def _last_targets(walker: Walker, node: ast.For, domain: Domain, targets: set[str]) -> None:
     """A loop variable keeps its last value; after no iteration it is what it was before."""
     live = live_out(node)
-    if domain.reads or not targets & live:
+    if not targets & live:
         return
     before = {name: walker.env.get(name) for name in targets}
     builder = walker.builder
