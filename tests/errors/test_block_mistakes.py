@@ -103,6 +103,24 @@ def barrier_between_loops(x, n):
     block.sync()  # here
 
 
+def block_loop_under_a_condition(x, n):
+    """a barrier is for loops at a kernel's top level
+    what is around its loop comes into the loop, or around the launch of the kernel"""
+    if n > 3:
+        for i in range(64):
+            block.sync()  # here
+            x[i] = 1
+
+
+def size_that_is_divided(x, n):
+    """sizes are integers
+    16.0
+    `//`"""
+    for i in range(64):
+        s = block.SharedArray(32 / 2, qd.f32)  # here
+        s[0] = x[i]
+
+
 def sums_of_truths(x, n):
     """threads combine numbers
     subgroup.ballot"""
@@ -140,6 +158,8 @@ MISTAKES = [
     brackets_of_c,
     shared_array_in_front_of_the_loop,
     barrier_between_loops,
+    block_loop_under_a_condition,
+    size_that_is_divided,
     sums_of_truths,
     barrier_of_cuda,
     barrier_of_all_blocks,

@@ -83,5 +83,9 @@ def static_int(walker: Walker, binding: Binding, node: ast.AST) -> int:
     """The integer that an argument is at compile time; anything else is an error."""
     if type(binding) is Static and isinstance(binding.value, (int, np.integer)):
         return int(binding.value)
+    if type(binding) is Static and isinstance(binding.value, (float, np.floating)):
+        raise walker.error(
+            node, "sizes are integers", found=str(binding.value), hint="`//` divides integers", kind=QuadrantsTypeError
+        )
     text = "this size must be known at compile time"
     raise walker.error(node, text, found=numbers.describe(binding), hint=KNOWN_HINT)

@@ -23,7 +23,7 @@ from quadrants.passes.fold import number_of
 from quadrants.passes.native_blocks import why_apart
 from quadrants.passes.nest import counters, highs, lows
 from quadrants.passes.places import is_own, shown, tell_at
-from quadrants.passes.structure import callee_of, returns
+from quadrants.passes.structure import callee_of, returns, with_inner
 from quadrants.passes.thread_checks import Together, differences
 from quadrants.passes.thread_stretches import Stretches
 
@@ -76,7 +76,9 @@ def run(module: Module, context: PassContext) -> None:
         raise QuadrantsSyntaxError.at(
             shown(op.location),
             f"{_MEANT.get(op.kind, 'what threads do together')} is for loops at a kernel's top level, whose iterations are the threads of blocks",
-            hint="put it into a loop: `for i in range(n): …`",
+            hint="what is around its loop comes into the loop, or around the launch of the kernel"
+            if any(around.kind == "for" and op in with_inner(around) for around in walk(others))
+            else "put it into a loop: `for i in range(n): …`",
         )
 
 

@@ -19,6 +19,7 @@ __all__ = [
     "loop_jumps",
     "returns",
     "settle",
+    "with_inner",
 ]
 
 
