@@ -207,3 +207,22 @@ def test_conditions_of_assertions_change_what_they_change(executor: TargetExecut
     qd.kernel(asserts)(out)
     asserts(plain)
     np.testing.assert_array_equal(out, plain)
+
+
+def vectors_of_lists(out, n):
+    numbers, others = [1.0, 2.0, 3.0], [1.0, 2.0, 3.0]
+    for i in range(n):
+        if i > 5:
+            break
+        numbers[0] += i
+        others[i] += i
+    v, w = np.array(numbers), np.array(others)
+    copy, other = numbers.copy(), others.copy()
+    copy[0], other[0] = 100.0, 200.0
+    out[0] = len(v + v) + 10 * len(2 * w) + 100 * len(np.array(numbers) * n) + 1000 * (w + w)[1]
+    out[1] = len(numbers + copy) + 10 * len(others + other) + 100 * len(numbers * 2)
+    out[2] = copy[0] + other[0] + numbers[0] + others[0]
+
+
+def test_vectors_made_of_lists_are_vectors(executor: TargetExecutor) -> None:
+    same_as_python(executor, vectors_of_lists, np.zeros(3), 3)

@@ -41,7 +41,7 @@ def _made(walker: Walker, binding: Binding, wish: list[Binding], node: ast.AST) 
         )
     if wish and is_given(wish[0]):
         return Run(walker.builder.cast(run.value, named_dtype(walker, wish[0], node)))
-    return run
+    return Run(run.value, run.weak)  # a value, whatever it was made of
 
 
 @intrinsic("Vector", "Matrix", python=(np.array, np.asarray))

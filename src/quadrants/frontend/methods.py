@@ -13,7 +13,7 @@ from quadrants.frontend.assign import assign, unpacked
 from quadrants.frontend.calls import Arguments
 from quadrants.frontend.functions import library_function
 from quadrants.frontend.tiles import method_of_tile
-from quadrants.frontend.values import Array, Binding, BoundMethod, Run, Sequence, Slot, Static, is_tile
+from quadrants.frontend.values import Array, Binding, BoundMethod, Run, Sequence, Slot, Static, is_list, is_tile
 from quadrants.ir.types import matrix_type, scalar_of, shape_of, u1
 
 if TYPE_CHECKING:
@@ -40,12 +40,19 @@ def method_of(walker: Walker, base: Binding, name: str, node: ast.AST) -> Bindin
     method = _METHODS.get(name)
     if method is None:
         return None
+    if name == "copy" and is_list(base):
+        return BoundMethod(base, name, lambda walker, owner, arguments, node: _listed(walker, owner, node))
 
     def handler(walker: Walker, owner: Binding, arguments: Arguments, node: ast.AST) -> Binding:
         assert method is not None
         return method(walker, numbers.to_run(walker, owner, node), arguments, node)
 
     return BoundMethod(base, name, handler)
+
+
+def _listed(walker: Walker, owner: Binding, node: ast.AST) -> Binding:
+    """list.copy."""
+    return Sequence(unpacked(walker, owner, node), is_list=True)
 
 
 def _append(walker: Walker, owner: Binding, arguments: Arguments, node: ast.AST) -> Binding:
