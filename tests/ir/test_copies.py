@@ -84,6 +84,21 @@ def test_who_does_not_wait_finds_what_no_copy_brings() -> None:
 
 
 @pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("16>} : array<f32, 1, 16, B>", "15>} : array<f32, 1, 15, B>", "4 elements to 12 in memory of 15"),
+        ("constant 3 : i64", "constant 5 : i64", "5 elements from"),
+        ("constant 3 : i64", "constant -1 : i64", "-1 elements from"),
+    ],
+)
+def test_copies_beyond_memory_are_told(old: str, new: str, reason: str) -> None:
+    assert old in COPIED
+    arrays = np.ones((4, 20), np.float32), np.zeros(4, np.float32), np.zeros(1, np.bool_)
+    with pytest.raises(IndexError, match=reason):
+        interpret(parse_module(COPIED.replace(old, new)), list(arrays))
+
+
+@pytest.mark.parametrize(
     ("array", "aligned"),
     [
         (np.zeros((4, 8), np.float32), True),

@@ -124,6 +124,38 @@ def test_threads_do_nothing_behind_a_failed_check(opened: Opened) -> None:
     assert x.tolist() == [1, 2, 3, 4, 0, 0] and y.tolist() == [0, 0, 5, 5, 0, 0]
 
 
+def test_functions_are_not_called_and_nothing_is_printed_behind_a_failed_check(
+    opened: Opened, capsys: pytest.CaptureFixture[str]
+) -> None:
+    opened({})
+    _debug()
+
+    @qd.func
+    def put(x, i, v):
+        x[i] = v
+
+    @qd.kernel
+    def calls(x: qd.types.ndarray(), y: qd.types.ndarray(), k: qd.i32):
+        for i in range(1):
+            a = x[i + k]
+            put(y, i, a)
+
+    @qd.kernel
+    def prints(x: qd.types.ndarray(), k: qd.i32):
+        for i in range(1):
+            a = x[i + k]
+            print("seen", a)
+
+    x, y = np.arange(1, 5, dtype=np.int32), np.full(2, -1, np.int32)
+    for launch in (lambda k: calls(x, y, k), lambda k: prints(x, k)):
+        with pytest.raises(QuadrantsBoundsError, match=r"x\[4\] is out of range"):
+            launch(4)
+    assert y.tolist() == [-1, -1] and "seen" not in capsys.readouterr().out
+    calls(x, y, 3)
+    prints(x, 3)
+    assert y.tolist() == [4, -1] and capsys.readouterr().out == "seen 4\n"
+
+
 def test_a_check_tells_as_many_values_as_there_is_room_for(opened: Opened) -> None:
     """The words behind them are the prints'."""
     opened({})
