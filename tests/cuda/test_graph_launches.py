@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import weakref
 from collections.abc import Sequence
 from typing import Any
@@ -62,7 +61,6 @@ def test_a_graph_that_cannot_be_made_leaves_nothing_that_is_gone(launches: int) 
             run(graph, launches, launches)
     else:
         run(graph, launches, launches)
-    gc.collect()
     assert driver.dropped == [1000] and not graph._state.graph
     assert last() is None and graph._state.count == launches
     driver.fails = False
@@ -97,5 +95,4 @@ def test_a_kernel_that_goes_gives_its_graph_back() -> None:
     graph = GraphLaunches(driver)
     run(graph, 2, 0)
     del graph
-    gc.collect()
     assert driver.dropped == [1000]

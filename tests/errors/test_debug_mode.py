@@ -15,7 +15,8 @@ from quadrants.errors import QuadrantsAssertionError, QuadrantsBoundsError
 LARGE = 2**62
 
 
-@pytest.fixture(autouse=True, params=["reference", "cpu"])
+# Checks are of the IR, alike on both; races, which the reference alone finds, have files of their own.
+@pytest.fixture(autouse=True, params=[pytest.param("reference", marks=pytest.mark.slow), "cpu"])
 def _debug_mode(request: pytest.FixtureRequest) -> Any:
     qd.init(arch=getattr(qd, request.param), debug=True, default_ip=qd.i64, default_fp=qd.f64, cpu_max_num_threads=2)
     yield

@@ -70,6 +70,8 @@ kernel @f(%a: array<f32, 1, C>, %y: array<f32, 2, C>) {
   %zero = constant 0 : i64
   %one = constant 1 : i64
   %three = constant 3 : i64
+  %four = constant 4 : i64
+  %half = constant 64 : i64
   %all = constant 128 : i64
   parallel for %block in %zero .. %one {
     %left = shared {type = matrix<f32, 512>} : array<f32, 1, 512, B>
@@ -88,12 +90,20 @@ kernel @f(%a: array<f32, 1, C>, %y: array<f32, 2, C>) {
 """
 
 
+FILL = """for %k in %zero .. %four {
+        %place = mul %k, %all : i64
+        %mine = add %place, %thread : i64
+        store %v, %left[%mine]
+      }
+      %is_first = lt %thread, %half : u1
+      if %is_first {
+        store %v, %right[%thread]
+      }"""
+"""Each thread writes its elements of both factors."""
+
+
 def _program() -> str:
-    fill = []
-    for name, count in (("left", 512), ("right", 64)):
-        for place in range(count):
-            fill += [f"%{name}{place} = constant {place} : i64", f"store %v, %{name}[%{name}{place}]"]
-    return PROGRAM.replace("FILL", "\n      ".join(fill))
+    return PROGRAM.replace("FILL", FILL)
 
 
 def test_a_program_multiplies() -> None:

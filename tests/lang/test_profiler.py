@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import collections
+
 import numpy as np
 import pytest
 
@@ -141,7 +143,10 @@ def test_tables(capsys: pytest.CaptureFixture[str]):
         qd.profiler.print_kernel_profiler_info("all")
 
 
-def test_a_long_trace_forgets_its_beginning(capsys: pytest.CaptureFixture[str]):
+def test_a_long_trace_forgets_its_beginning(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+    assert profile._trace.maxlen == profile.MOST_TRACED
+    monkeypatch.setattr(profile, "MOST_TRACED", 100)
+    monkeypatch.setattr(profile, "_trace", collections.deque(maxlen=100))
     on()
     profile.note("first", 1.0)
     for _ in range(profile.MOST_TRACED):

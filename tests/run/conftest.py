@@ -59,10 +59,9 @@ REFUSALS: dict[str, tuple[str, ...]] = {
 
 
 def marks(executor: TargetExecutor) -> list[pytest.MarkDecorator]:
-    """The fast tests run optimised code on the reference and the host; unoptimised code, forced lanes and other targets are
-    slow."""
-    usual = executor.arch in ("reference", HOST) and executor.name.endswith("-O1")
-    return [] if usual else [pytest.mark.slow]
+    """The fast tests run optimised code on the host; unoptimised code, forced lanes and other targets are slow, the reference, too:
+    among the fast tests it runs those of meanings (tests/semantics/)."""
+    return [] if executor.name == f"{HOST}-O1" else [pytest.mark.slow]
 
 
 PARAMETERS = [pytest.param(executor, marks=marks(executor), id=executor.name) for executor in EXECUTORS]

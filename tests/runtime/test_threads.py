@@ -217,6 +217,7 @@ def test_the_first_failure_is_kept() -> None:
     assert threads.take_failure() == (9, tuple(range(32)))
 
 
+@pytest.mark.slow
 def test_a_signal_is_seen_soon_however_wrong_the_estimate_was(parallel_for, tasks, four_threads) -> None:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
