@@ -19,7 +19,18 @@ from quadrants.frontend.elements import (
 from quadrants.frontend.identity import check_only_name
 from quadrants.frontend.known import with_known_indices
 from quadrants.frontend.lent import bound_anew, changed_in_place
-from quadrants.frontend.values import Array, Binding, Nature, Run, Sequence, Slot, Static, is_tile, nature_of
+from quadrants.frontend.values import (
+    Array,
+    Binding,
+    Nature,
+    Run,
+    Sequence,
+    Slot,
+    Static,
+    is_tile,
+    nature_of,
+    static_range,
+)
 from quadrants.ir.nodes import Value
 from quadrants.ir.types import ScalarType, Type, matrix_type, scalar_of, shape_of, with_scalar
 
@@ -131,7 +142,8 @@ def _unpack(walker: Walker, target: ast.Tuple | ast.List, binding: Binding) -> N
 
 
 def unpacked(walker: Walker, binding: Binding, node: ast.AST) -> list[Binding]:
-    """The items of something that unpacks: tuples, static tuples, vectors (their elements)."""
+    """The items of something that unpacks: tuples, ranges and tuples that are static, vectors (their elements)."""
+    binding = static_range(binding) or binding
     if type(binding) is Sequence and not is_tile(binding):
         if binding.record is not None and not issubclass(binding.record, tuple):
             raise walker.error(node, f"{numbers.describe(binding)} cannot be unpacked", kind=QuadrantsTypeError)

@@ -21,6 +21,7 @@ from quadrants.frontend.values import (
     Sequence,
     Slot,
     Static,
+    is_list,
     is_number,
     is_tile,
 )
@@ -88,6 +89,10 @@ def member(walker: Walker, base: Binding, name: str, node: ast.AST) -> Binding:
     hint = ""
     if type(base) is Array:
         hint = "loop over it: `for i in range(len(a)): …`" if hasattr(np.ndarray, name) else ""
+    elif is_list(base) and hasattr(list, name):
+        hint = (
+            "lists of kernels have append, extend, insert and pop, where their length is known, and copy; write a loop"
+        )
     raise walker.error(node, f"{numbers.describe(base)} has no attribute '{name}' in a kernel", hint=hint)
 
 

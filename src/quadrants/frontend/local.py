@@ -124,13 +124,11 @@ def _inner_walker(walker: Walker, definition: ast.FunctionDef | ast.Lambda, owne
     inner = WalkerClass.__new__(WalkerClass)
     for slot in WalkerClass.__slots__:
         setattr(inner, slot, getattr(walker, slot))
-    depth, around = 0, walker
-    while around is not None:
-        depth, around = depth + 1, around.outer
-    if depth > DEPTH_LIMIT:
+    if walker.inlined.count(definition) > DEPTH_LIMIT:
         raise walker.error(
             node, "nested functions cannot call themselves", hint="define the function at the top of the file"
         )
+    inner.inlined = (*walker.inlined, definition)
     inner.node = definition
     inner.outer = owner if owner.env is not walker.env else walker
     inner.env = {}

@@ -97,6 +97,7 @@ class Walker:
         "file",
         "free",
         "function",
+        "inlined",
         "is_kernel",
         "lent",
         "loop_config",
@@ -139,6 +140,8 @@ class Walker:
         # Parameters whose changes cannot be given back to the caller.
         self.lent: frozenset[str] = frozenset()
         self.outer: Walker | None = None
+        # The nested functions whose calls are being compiled here.
+        self.inlined: tuple[ast.AST, ...] = ()
         code = python_function.__code__
         cells = python_function.__closure__ or ()
         self.free: dict[str, types.CellType] = dict(zip(code.co_freevars, cells))
