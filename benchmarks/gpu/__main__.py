@@ -44,7 +44,7 @@ PEERS = {
 }
 """The peers' programs, and the packages that they need."""
 HOST = ("warpgroups", "facts", "order", "times", "graphs", "loops", "recursion")
-HOST += ("prints", "checks", "memory", "sharing", "kept", "fault")
+HOST += ("shared", "prints", "checks", "memory", "sharing", "kept", "fault")
 """The cases of host.py: the first is asked apart, and the last does harm."""
 STEPS = ("host", "cases", "conformance", "workloads", "peers")
 MINUTES = 5.5

@@ -228,6 +228,31 @@ def recursion() -> str:
     return ""
 
 
+def shared() -> str:
+    """Blocks that share all the memory that the GPU has for one: by launches, and by nodes of a graph."""
+    size = begin().shared_memory
+    lines = size // 256
+
+    def turned(x, y):
+        qd.loop_config(block_dim=64)
+        for i in range(x.shape[0]):
+            held = qd.simt.block.SharedArray((lines, 64), qd.i32)
+            for k in range(lines):
+                held[k, i % 64] = x[i] + k
+            qd.simt.block.sync()
+            y[i] = held[0, 63 - i % 64] + held[lines - 1, 63 - i % 64]
+
+    wanted = 2 * np.arange(1024).reshape(-1, 64)[:, ::-1].reshape(-1) + lines - 1
+    for kernel in (qd.kernel(turned), qd.kernel(turned, graph=True)):
+        x, y = numbers(1024), numbers(1024)
+        x.from_numpy(np.arange(1024, dtype=np.int32))
+        for _ in range(2):
+            y.fill(0)
+            kernel(x, y)
+            equal(y.to_numpy(), wanted)
+    return f"{size} bytes a block"
+
+
 def prints() -> str:
     begin()
     with contextlib.redirect_stdout(io.StringIO()) as told:
@@ -349,6 +374,7 @@ CASES: dict[str, Callable[[], str]] = {
         graphs,
         loops,
         recursion,
+        shared,
         prints,
         checks,
         memory,

@@ -89,13 +89,14 @@ def histogram(x, counts):
 
 class Run(Record):
     """What a launch of a kernel did and what it is made of. `conflicts`: passes that banks of shared memory cost; `each`: what a
-    thread executed, by kind."""
+    thread executed, by kind; `asked`: the bytes of shared memory that its launches may ask for, at most."""
 
     loads: dict[str, int]
     sectors: int
     texts: list[str]
     conflicts: int
     each: dict[str, float]
+    asked: int
 
     @property
     def kernels(self) -> int:
@@ -117,7 +118,8 @@ def run(function: Callable[..., Any], *arguments: Any, sm: int = 80, **options: 
     machine = driver.machine
     each = {kind: count / machine.threads for kind, count in machine.executed.items()}
     assert machine.banks is not None
-    return Run(dict(machine.loads), machine.sectors, list(driver.texts), machine.banks.conflicts, each)
+    asked = max([kernel.allowed for kernel in driver.bindings.kernels if kernel.allowed > 48 << 10], default=0)
+    return Run(dict(machine.loads), machine.sectors, list(driver.texts), machine.banks.conflicts, each, asked)
 
 
 def whole(*shape: int, dtype: Any = np.float32) -> np.ndarray:
@@ -177,15 +179,23 @@ def test_a_stretch_of_f32_is_products_and_wide_loads(monkeypatch: pytest.MonkeyP
     assert rest <= 42
 
 
-def test_a_stretch_of_f16_is_products_of_matrices(monkeypatch: pytest.MonkeyPatch) -> None:
-    one = a_stretch(product, np.float16, 32, monkeypatch)
-    assert one["mma"] == 2 * 4 * 8 and one["ldmatrix"] == 2 * (4 + 4) and one["bar"] == 1
-    assert one["cp"] == 4 + 4 + 2
-    assert sum(one.values()) - one["mma"] - one["ldmatrix"] - one["cp"] <= 80
+@pytest.mark.parametrize(("sm", "depth", "stages"), [(80, 32, 4), (86, 32, 3), (100, 64, 3)])
+def test_a_stretch_of_f16_is_products_of_matrices(
+    sm: int, depth: int, stages: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As deep, and as many, as two blocks of a multiprocessor have memory for."""
+    one = a_stretch(product, np.float16, depth, monkeypatch, sm)
+    steps = depth // 16
+    assert one["mma"] == steps * 4 * 8 and one["ldmatrix"] == steps * (4 + 4) and one["bar"] == 1
+    assert one["cp"] == steps * (2 + 2) + 2
+    assert sum(one.values()) - one["mma"] - one["ldmatrix"] - one["cp"] <= 40 + 20 * steps
+    found = run(product, *NARROW, sm=sm)
+    assert found.count(rf"cp\.async\.wait_group\s+{stages - 2};") >= 1
+    assert found.asked == {80: 64, 86: 0, 100: 96}[sm] << 10
 
 
 def a_stretch(
-    function: Callable[..., Any], dtype: type, depth: int, monkeypatch: pytest.MonkeyPatch
+    function: Callable[..., Any], dtype: type, depth: int, monkeypatch: pytest.MonkeyPatch, sm: int = 80
 ) -> dict[str, float]:
     """What each thread of one tile executes for one stretch of the depth more, by kind; no banks conflict."""
     monkeypatch.setattr(stage_tiles, "_ENOUGH", 1)
@@ -193,7 +203,7 @@ def a_stretch(
     for stretches in (8, 12):
         a, b = whole(128, stretches * depth, dtype=dtype), whole(stretches * depth, 128, dtype=dtype)
         c = np.zeros((128, 128), np.float32)
-        found = run(function, a, b, c)
+        found = run(function, a, b, c, sm=sm)
         assert (c == a.astype(np.float32) @ b.astype(np.float32)).all()
         assert not found.conflicts
         counts.append(found.each)
@@ -253,11 +263,11 @@ def test_histograms_meet_in_shared_memory() -> None:
 NARROW = (whole(64, 70, dtype=np.float16), whole(70, 64, dtype=np.float16), np.zeros((64, 64), np.float32))
 SQUARE = (whole(64, 70), whole(70, 64), np.zeros((64, 64), np.float32))
 DOUBLE = tuple(part.astype(np.float64) for part in SQUARE)
-BUDGET: dict[str, tuple[Callable[..., Any], tuple[Any, ...], int, int]] = {
+BUDGET: dict[str, tuple[Callable[..., Any], tuple[Any, ...], int, int | dict[int, int]]] = {
     "sum": (total, (whole(1000),), 64, 64),
     "product f32": (wide_product, SQUARE, 168, 33792),
     "product f64": (wide_product, DOUBLE, 184, 26112),
-    "product f16": (product, NARROW, 255, 49152),
+    "product f16": (product, NARROW, 255, {80: 65536, 90: 98304, 100: 98304, 120: 49152}),
     "product tf32": (rounded_product, SQUARE, 255, 20480),
     "rows": (rows, (whole(64, 64), whole(64), np.zeros(64, np.float32)), 56, 0),
     "stencil": (smooth, (whole(68, 68), np.zeros((68, 68), np.float32)), 72, 1728),
@@ -266,14 +276,16 @@ BUDGET: dict[str, tuple[Callable[..., Any], tuple[Any, ...], int, int]] = {
 
 
 @pytest.mark.skipif(assembler() is None, reason="there is no ptxas here: pip install nvidia-cuda-nvcc")
-@pytest.mark.parametrize("sm", [80, 90, 120])
+@pytest.mark.parametrize("sm", [80, 90, 100, 120])
 @pytest.mark.parametrize("name", BUDGET)
 def test_registers_and_shared_memory(name: str, sm: int) -> None:
     function, arguments, registers, shared = BUDGET[name]
     found: list[Usage] = []
-    for text in run(function, *arguments, sm=sm, warpgroups=False).texts:
+    ran = run(function, *arguments, sm=sm, warpgroups=False)
+    for text in ran.texts:
         needs = assemble(text, sm)
         assert not unexplained_spills(text, needs)
         found += needs
     assert max(usage.registers for usage in found) <= registers
-    assert max(usage.shared for usage in found) == shared
+    most = max([ran.asked, *[usage.shared for usage in found]])
+    assert most == (shared if isinstance(shared, int) else shared[sm])

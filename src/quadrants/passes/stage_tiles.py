@@ -23,6 +23,7 @@ from quadrants.passes.stage_copies import CopyWriter, source_of
 from quadrants.passes.structure import host_knows
 from quadrants.passes.tensor_code import TensorShape, TensorWriter, factors_of
 from quadrants.passes.tensor_copies import TensorCopyWriter
+from quadrants.records import Record
 
 __all__ = ["run", "shapes_of_copies", "shapes_of_stages", "shapes_of_tensor_copies", "shapes_on_tensor_cores"]
 
@@ -32,6 +33,26 @@ _SMALLEST = 64**3
 """Products below which the loops are left as they are."""
 _ENOUGH = 96
 """Tiles from which a device is busy: it has about as many multiprocessors."""
+
+
+_RESERVED = 1 << 10
+"""Bytes of a multiprocessor's shared memory that each block takes beside its own. There is room for those of one block of the most bytes."""
+
+
+class _Pipeline(Record):
+    """Tiles of `sizes` rows and columns, of which a multiprocessor's registers hold so many `blocks`; `stretches`: how deep, and how many in
+    shared memory, those first that make threads wait least."""
+
+    sizes: tuple[int, int]
+    blocks: int
+    stretches: tuple[tuple[int, int], ...]
+
+    def chosen(self, record: Any, scalar: ScalarType) -> tuple[int, int]:
+        """The first that takes no more memory than as many blocks have there; the last one where none does."""
+        room = (record.shared_memory_bytes + _RESERVED) // self.blocks - _RESERVED
+        each = sum(self.sizes) * scalar.bytes
+        fitting = [(depth, stages) for depth, stages in self.stretches if depth * stages * each <= room]
+        return fitting[0] if fitting else self.stretches[-1]
 
 
 def run(module: Module, context: PassContext) -> None:
@@ -87,9 +108,18 @@ def shapes_in_teams(record: Any, scalar: ScalarType) -> Sequence[SharedTensorSha
 
 def shapes_of_shared_copies(record: Any, scalar: ScalarType) -> Sequence[tuple[SharedTensorShape, int]]:
     """The same where copies go on meanwhile, with the number of stretches that shared memory has. The widest tile brings a quarter less than
-    the next one for each product."""
-    shapes = ((128, 256, 16), 4), ((128, 128, 32), 3), ((64, 64, 32), 4)
-    made = [(SharedTensorShape.of(*sizes, scalar), stages) for sizes, stages in shapes]
+    the next one for each product.
+
+    Products are waited for at the end of each stretch: of 64 that is a quarter as often as of 16. Registers hold one block of the two large tiles
+    (256 threads of 250 or of 180), which may have all of a multiprocessor's memory: 192 or 128 KiB of an H100's 228. Of the small tile (128
+    threads of 160) they hold three, of 64 KiB each."""
+    pipelines = (
+        _Pipeline((128, 256), 1, ((64, 4), (16, 4))),
+        _Pipeline((128, 128), 1, ((64, 4), (32, 3))),
+        _Pipeline((64, 64), 3, ((64, 4), (32, 4))),
+    )
+    chosen = [(one.sizes, *one.chosen(record, scalar)) for one in pipelines]
+    made = [(SharedTensorShape.of(*sizes, depth, scalar), stages) for sizes, depth, stages in chosen]
     return [(shape, stages) for shape, stages in made if _has_stages(record, shape, stages, scalar)]
 
 
@@ -102,11 +132,23 @@ def shapes_on_tensor_cores(record: Any, scalar: ScalarType) -> Sequence[TensorSh
 
 
 def shapes_of_tensor_copies(record: Any, scalar: ScalarType) -> Sequence[tuple[TensorShape, int]]:
-    """The same where copies go on meanwhile, with the number of stretches that shared memory has. Its lines need no padding."""
+    """The same where copies go on meanwhile, with the number of stretches that shared memory has. Its lines need no padding.
+
+    Registers hold two blocks of the large tile (128 threads of 250) and three of the small one (128 of 160), and multiprocessors have less to do
+    where memory holds fewer. So of 228 KiB (sm_90, sm_100) a block of the large tile has 96, of 164 (sm_80) 64, and of 100 (sm_86, 89, 120) the
+    48 that two have there in any case; of the small tile 64, 48 and 32. A stretch of 64 has half as many barriers as two of 32; one more
+    stretch on its way hides more of the time that memory takes."""
     if scalar.name not in record.tensor_products:
         return ()
-    shapes = (TensorShape(8, 16, 128, 128, 32, scalar.bits), 3), (TensorShape(4, 8, 64, 64, 32, scalar.bits), 4)
-    return [(shape, stages) for shape, stages in shapes if _has_stages(record, shape, stages, scalar)]
+    large, small = (
+        _Pipeline((128, 128), 2, ((64, 3), (32, 4), (32, 3))),
+        _Pipeline((64, 64), 3, ((64, 4), (64, 3), (32, 4))),
+    )
+    made: list[tuple[TensorShape, int]] = []
+    for own, pipeline in (((8, 16), large), ((4, 8), small)):
+        depth, stages = pipeline.chosen(record, scalar)
+        made.append((TensorShape(*own, *pipeline.sizes, depth, scalar.bits), stages))
+    return [(shape, stages) for shape, stages in made if _has_stages(record, shape, stages, scalar)]
 
 
 def shapes_of_stages(record: Any, scalar: ScalarType) -> Sequence[StageShape]:

@@ -21,7 +21,7 @@ from quadrants.evidence.ptx.reach import ReachOf, bounded
 from quadrants.evidence.ptx.results import Result
 from quadrants.targets.llvm.graph_order import Reach
 
-__all__ = ["ANYWHERE", "CONSTANTS", "Bindings", "Result"]
+__all__ = ["ANYWHERE", "CONSTANTS", "Bindings", "Entry", "Result"]
 
 
 _OK = Result.CUDA_SUCCESS
@@ -108,7 +108,7 @@ ANYWHERE = frozenset(
 """The functions that need no context."""
 
 
-class _Kernel:
+class Entry:
     """An entry of a module. `allowed`: the bytes of shared memory that a launch may ask for."""
 
     def __init__(self, loaded: Loaded, name: str) -> None:
@@ -120,7 +120,7 @@ class _Kernel:
 class Bindings(GraphFunctions):
     """One GPU of compute capability `sm`, whose driver is of a `version` of CUDA's. `calls`: the names of the functions that were called; `texts`: the modules that were
     loaded; `launched`: the blocks, and the threads of each, of all launches that have run, `asked`: the bytes of shared memory that these asked
-    for, `shared`: those that a block may ask for. Launches run when something waits for them (queues.py). A fault in a kernel shows at the next function that waits,
+    for, `shared`: those that a block may ask for; `kernels`: what was got of modules. Launches run when something waits for them (queues.py). A fault in a kernel shows at the next function that waits,
     and at all that follow, as on a GPU. `limits`: what was set, by CUlimit; `refusal`: what the assembler says against every module,
     with its code."""
 
@@ -146,7 +146,7 @@ class Bindings(GraphFunctions):
         self._pieces: dict[int, Piece] = {}
         self._fault = _OK
         self._fault_text = ""
-        self._kernels: list[_Kernel] = []
+        self.kernels: list[Entry] = []
         self.queues = Queues()
         self._events: dict[int, Event] = {}
         self._modules: list[Loaded] = []
@@ -308,15 +308,15 @@ class Bindings(GraphFunctions):
             return Result.CUDA_ERROR_INVALID_HANDLE, 0
         if name.decode() not in loaded.module.functions:
             return Result.CUDA_ERROR_NOT_FOUND, 0
-        named = [(kernel.loaded, kernel.name) for kernel in self._kernels]
+        named = [(kernel.loaded, kernel.name) for kernel in self.kernels]
         if (loaded, name.decode()) not in named:
             named.append((loaded, name.decode()))
-            self._kernels.append(_Kernel(*named[-1]))
+            self.kernels.append(Entry(*named[-1]))
         return _OK, 0x700010 + 16 * named.index((loaded, name.decode()))
 
-    def _kernel(self, handle: int) -> _Kernel | None:
+    def _kernel(self, handle: int) -> Entry | None:
         number, rest = divmod(handle - 0x700010, 16)
-        return self._kernels[number] if rest == 0 and 0 <= number < len(self._kernels) else None
+        return self.kernels[number] if rest == 0 and 0 <= number < len(self.kernels) else None
 
     def cuFuncSetAttribute(self, kernel: int, attribute: int, value: int) -> tuple[Result]:
         """What the blocks of a kernel share, declared or asked for, is no more than the device has for one."""
