@@ -17,6 +17,7 @@ from quadrants.evidence.ptx.assemble import AssemblerError, assemble, assembler,
 from quadrants.evidence.ptx.banks import BankCounter
 from quadrants.evidence.ptx.bindings import Bindings, Result
 from quadrants.evidence.ptx.driver import PlayedDriver, played
+from quadrants.evidence.ptx.parse import PtxError
 from quadrants.passes import stage_tiles
 from quadrants.targets.llvm.cuda import drivers
 from quadrants.targets.llvm.cuda.compile import record_of
@@ -83,7 +84,7 @@ def test_warpgroups_multiply(dtype: type, sizes: tuple[int, int, int]) -> None:
 
 
 def test_factors_that_lie_across_are_multiplied() -> None:
-    a, b, c = whole(64, 80), whole(72, 64), np.zeros((80, 72), np.float32)
+    a, b, c = whole(400, 80), whole(72, 400), np.zeros((80, 72), np.float32)
     (text,) = run(turned_product, a, b, c)
     assert (c == wide(a).T @ wide(b).T).all()
     assert re.search(r"wgmma.mma_async.*, 1, 1, 1, 0;", text)
@@ -116,14 +117,18 @@ def test_large_tiles_are_those_of_two_warpgroups(columns: int, monkeypatch: pyte
     a, b, c = whole(128, 400), whole(400, columns), np.zeros((128, columns), np.float32)
     driver = PlayedDriver(90)
     driver.machine.banks = BankCounter()
+    driver.machine.counts_instructions = True
     (text,) = run(product, a, b, c, driver=driver)
     assert (c == wide(a) @ wide(b)).all()
     tiles = -(-columns // 256)
     assert (tiles, 256) in driver.launched
     # A stretch of 64 takes twelve lines of 16 bytes a thread and four products a warpgroup, and nothing else of shared memory. There are seven,
     # of which four have room at a time.
-    assert driver.machine.loads["copied"] == 3072 * (7 + 3) * tiles and "shared" not in driver.machine.loads
-    assert driver.bindings.asked == [192 << 10] and text.count("wgmma.wait_group") == 3
+    assert driver.machine.loads["copied"] == 3072 * (7 + 2) * tiles and "shared" not in driver.machine.loads
+    assert driver.bindings.asked == [192 << 10]
+    # Fence, products, commit and wait of a stretch, and the wait behind the last one.
+    assert driver.machine.executed["wgmma"] == (7 * (4 + 3) + 1) * 256 * tiles
+    assert [text.count(f"wgmma.wait_group.sync.aligned {left};") for left in (0, 1)] == [3, 3]
     assert driver.machine.banks.conflicts == 0
     found = {columns: text.count(f"wgmma.mma_async.sync.aligned.m64n{columns}k16") for columns in (256, 128, 64)}
     assert found == {256: 4, 128: 4, 64: 4}
@@ -132,7 +137,7 @@ def test_large_tiles_are_those_of_two_warpgroups(columns: int, monkeypatch: pyte
 @pytest.mark.parametrize("enough", [2, 3])
 def test_smaller_tiles_multiply_alike(enough: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stage_tiles, "_ENOUGH", enough)
-    a, b, c = whole(130, 48), whole(48, 72), np.zeros((130, 72), np.float32)
+    a, b, c = whole(130, 400), whole(400, 72), np.zeros((130, 72), np.float32)
     driver = PlayedDriver(90)
     run(product, a, b, c, driver=driver)
     assert (c == wide(a) @ wide(b)).all()
@@ -141,7 +146,7 @@ def test_smaller_tiles_multiply_alike(enough: int, monkeypatch: pytest.MonkeyPat
 
 def test_lines_that_are_not_aligned_come_one_number_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stage_tiles, "_ENOUGH", 1)
-    a, b, c = whole(128, 70), whole(70, 129), np.zeros((128, 129), np.float32)
+    a, b, c = whole(128, 390), whole(390, 129), np.zeros((128, 129), np.float32)
     driver = PlayedDriver(90)
     run(product, a, b, c, driver=driver)
     assert (c == wide(a) @ wide(b)).all()
@@ -160,6 +165,55 @@ def test_copies_that_nobody_has_fenced_are_told(monkeypatch: pytest.MonkeyPatch)
         with pytest.raises(QuadrantsRuntimeError, match="without fence.proxy.async"):
             run(product, whole(64, 64), whole(64, 64), np.zeros((64, 64), np.float32), driver=driver)
         qd.reset()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("wait_group.sync.aligned 1;", "wait_group.sync.aligned 2;", "is written that products in flight read"),
+        ("wait_group.sync.aligned 0;", "wait_group.sync.aligned 1;", "a sum of products in flight"),
+    ],
+)
+def test_products_that_are_not_waited_for_are_told(
+    old: str, new: str, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of a stretch go on while those of the next one begin, and no longer."""
+    arguments = whole(64, 400), whole(400, 64), np.zeros((64, 64), np.float32)
+    (text,) = run(product, *arguments)
+    assert old in text
+    driver = PlayedDriver(90)
+    monkeypatch.setattr(driver, "load", lambda _, load=driver.load: load(text.replace(old, new)))
+    with pytest.raises((QuadrantsRuntimeError, PtxError), match=told):
+        run(product, *arguments, driver=driver)
+    qd.reset()
+
+
+def updated(a, b, c):
+    for i, j in qd.ndrange(c.shape[0], c.shape[1]):
+        for k in range(a.shape[1]):
+            c[i, j] += qd.cast(a[i, k], qd.f32) * qd.cast(b[k, j], qd.f32)
+
+
+def scaled(a, b, c):
+    for n in range(a.shape[0]):
+        for i, j in qd.ndrange(c.shape[1], c.shape[2]):
+            s = qd.f32(0)
+            for k in range(a.shape[2]):
+                s += qd.cast(a[n, i, k], qd.f32) * qd.cast(b[n, k, j], qd.f32)
+            c[n, i, j] = 2 * qd.max(s, 0) - c[n, i, j]
+
+
+@pytest.mark.skipif(assembler() is None, reason="there is no ptxas here: pip install nvidia-cuda-nvcc")
+@pytest.mark.parametrize("function", [updated, scaled], ids=lambda function: function.__name__)
+def test_whatever_becomes_of_sums_products_go_on_into_the_next_stretch(function: Callable[..., Any]) -> None:
+    """Nothing of what stands around the loop touches sums in flight: neither interpreter nor assembler says so."""
+    batch = () if function is updated else (2,)
+    a, b, c = whole(*batch, 64, 330), whole(*batch, 330, 70), whole(*batch, 64, 70, dtype=np.float32)
+    total = wide(a) @ wide(b)
+    wanted = c + total if function is updated else 2 * np.maximum(total, 0) - c
+    (text,) = run(function, a, b, c)
+    assert (c == wanted).all() and "wgmma.wait_group.sync.aligned 1;" in text
+    assert not unexplained_spills(text, assemble(text, 90))
 
 
 def test_where_nobody_wants_them_or_the_gpu_has_none_there_are_none() -> None:

@@ -115,6 +115,25 @@ def test_a_program_multiplies() -> None:
     assert (y[:, [0, 3]] == 3 + 8 * 9).all()
 
 
+def test_pending_products_are_there_when_the_team_asks_for_them() -> None:
+    (line,) = [line for line in _program().splitlines() if "team_multiply_shared" in line]
+    first = line.replace("width = 128}", "width = 128, pending = 1}")
+    second = first.replace("%s0, %s1, %s2, %s3 =", "%t0, %t1, %t2, %t3 =").replace(
+        "%v, %v, %v, %v", "%s0, %s1, %s2, %s3"
+    )
+    wait = "      %u0, %u1, %u2, %u3 = team_multiplied %t0, %t1, %t2, %t3 {width = 128} : f32, f32, f32, f32"
+    text = _program().replace(line, f"{first}\n{second}\n{wait}").replace("store %s", "store %u")
+    module = parse_module(text)
+    verify(module)
+    a, y = np.full(128, 3, np.float32), np.zeros((128, 4), np.float32)
+    interpret(module, [a, y])
+    assert (y[:, [0, 3]] == 3 + 2 * 8 * 9).all()
+    for old, new in (("%t3 {width = 128}", "%t3 {width = 32}"), ("pending = 1", "pending = 2")):
+        assert old in text
+        with pytest.raises(VerificationError, match="held by 128|128 threads hold|that are pending"):
+            verify(parse_module(text.replace(old, new)))
+
+
 def test_all_threads_of_a_team_have_to_be_there_at_one_place() -> None:
     less = _program().replace("%all = constant 128", "%all = constant 100")
     with pytest.raises(QuadrantsAssertionError, match="100 threads hold small matrices, not 128"):

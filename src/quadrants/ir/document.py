@@ -68,6 +68,7 @@ _OPERANDS = {
     rules.team_combine: "a number",
     rules.team_multiply: "16 or 10 numbers",
     rules.team_multiply_shared: "two arrays, a place in each, numbers",
+    rules.team_multiplied: "numbers",
     rules.team_load: "a block's memory, a place in it",
     rules.copy_begin: "a block's memory, a place in it, an array, indices, a length",
     rules.copy_wait: "none",

@@ -428,6 +428,16 @@ def _team_multiply_shared(program: Any, op: Op) -> Callable[[Environment], None]
     return _multiplying(op, TEAM, product, (op.operands[1], *op.operands[3:]))
 
 
+def _team_multiplied(program: Any, op: Op) -> Callable[[Environment], None]:
+    """Products are done at once here."""
+
+    def run(env: Environment) -> None:
+        _current.member.meet(op, None)
+        env.update(zip(op.results, [env[value] for value in op.operands]))
+
+    return run
+
+
 def _multiplying(
     op: Op, threads: int, product: Callable[[list[Any], Environment], Any], operands: Sequence[Value]
 ) -> Callable[[Environment], None]:
@@ -481,6 +491,7 @@ THREAD_STEPS: dict[str, Callable[[Any, Op], Callable[[Environment], None]]] = {
     "team_scan": _team_scan,
     "team_multiply": _team_multiply,
     "team_multiply_shared": _team_multiply_shared,
+    "team_multiplied": _team_multiplied,
     "team_load": _team_load,
     **copy_steps(own_copies, note_access),
 }

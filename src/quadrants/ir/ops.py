@@ -709,9 +709,18 @@ _row(
     "team_multiply_shared",
     rules.team_multiply_shared,
     -1,
-    "sums that 128 threads hold, and a product of matrices in shared memory, added to them (`ir/shared_fragments.py`)",
+    "sums that 128 threads hold, and a product of matrices in shared memory, added to them, now or while threads go on (`pending`; "
+    "`ir/shared_fragments.py`)",
     "team",
     cost=64,
+)
+_row(
+    "team_multiplied",
+    rules.team_multiplied,
+    -1,
+    "the same sums, when no product of the team's is pending any more (`ir/shared_fragments.py`)",
+    "team",
+    cost=8,
 )
 _row(
     "team_load",

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from quadrants.ir.fragments import COUNTS, SUMS, THREADS, depth_of, held_of
-from quadrants.ir.shared_fragments import products_of
+from quadrants.ir.shared_fragments import TEAM, products_of
 from quadrants.ir.threads import COPIED
 from quadrants.ir.types import (
     ArrayType,
@@ -437,7 +437,15 @@ def team_multiply_shared(operands: Types, attributes: Attributes) -> Types:
     count = right.width // 2
     if (operands[1], *operands[3:]) != (i64, i64, *(f32,) * count):
         raise TypeError(f"factors with starts of i64 and {count} numbers of f32 are expected")
+    if attributes.get("pending", 0) not in (0, 1):
+        raise TypeError(f"products of {attributes['pending']} operations that are pending")
     return (f32,) * count
+
+
+def team_multiplied(operands: Types, attributes: Attributes) -> Types:
+    if attributes["width"] != TEAM or not operands or operands != (f32,) * len(operands):
+        raise TypeError(f"sums of f32 that {TEAM} threads hold are expected")
+    return operands
 
 
 def _place_in_block(memory: Type, place: Types) -> ScalarType:

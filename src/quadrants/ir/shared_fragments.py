@@ -10,6 +10,10 @@ takes all of the depth; of the left factor 64 rows. It says where the first of t
 Thread t, with w = t // 32, g = t % 32 // 4 and q = t % 4, holds of each 8 columns four sums: `SUMS` says which. These are the places that
 the instructions of NVIDIA's Hopper want (`wgmma`, m64nNk16 and m64nNk8).
 
+With `pending` = 1 the products of an operation may go on while threads do, until the team's next operation with `pending` is done, or `team_multiplied`.
+Law: until then no thread writes the factors, other teams' threads not before the next barrier either, and nothing takes the sums but the team's next
+operation, of the same shape, and `team_multiplied`.
+
 Law: every thread that wrote a factor has passed a `fence` of the scope "products" afterwards, and then all a barrier; what is rounded is
 said in `fragments.py`.
 """

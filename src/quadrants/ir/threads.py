@@ -65,6 +65,7 @@ MEETINGS = frozenset(
         "team_scan",
         "team_multiply",
         "team_multiply_shared",
+        "team_multiplied",
         "team_load",
     }
 )

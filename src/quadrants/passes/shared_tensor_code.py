@@ -53,6 +53,8 @@ class _InTeams(StageWriter):
     """What both writers have."""
 
     shape: TensorShape
+    pending = 0
+    """How many operations' products may go on behind one (`ir/shared_fragments.py`)."""
     unit: Value
     """The first of a team's rows, in the tile."""
 
@@ -115,6 +117,7 @@ class _InTeams(StageWriter):
             rows=left.width,
             columns=right.width,
             depth=self.shape.depth,
+            pending=self.pending,
         ).results
         result = list(totals)
         for place, value in zip(places, found):
@@ -134,7 +137,10 @@ class _InTeams(StageWriter):
 
 
 class SharedCopyWriter(_InTeams, TensorCopyWriter):
-    """Writes a contraction of 16-bit factors that `factors_of` has taken, and have a source."""
+    """Writes a contraction of 16-bit factors that `factors_of` has taken, and have a source. Products of a stretch go on while those of the next
+    one begin, so that the multiplier never stands still: the team waits for them behind these."""
+
+    in_use = pending = 1
 
     def prepare(self, builder: Builder, sides: tuple[Side, Side]) -> None:
         """There is nothing to compute."""
@@ -149,6 +155,9 @@ class SharedCopyWriter(_InTeams, TensorCopyWriter):
 
     def steps(self, builder: Builder, bases: list[Value], totals: list[Value], sides: tuple[Side, Side]) -> list[Value]:
         return self.multiplied_in_teams(builder, sides, bases, totals)
+
+    def finished(self, builder: Builder, totals: list[Value]) -> list[Value]:
+        return list(builder.op("team_multiplied", *totals, width=TEAM).results)
 
     def reason(self) -> str:
         return f"{super().reason()}, which read shared memory"

@@ -56,7 +56,10 @@ def source_of(contraction: Contraction, factor: Value, part: Range) -> Source | 
 
 
 class CopyWriter(StageWriter):
-    """Writes a contraction of which both factors have a source; `stages`: stretches in shared memory."""
+    """Writes a contraction of which both factors have a source; `stages`: stretches in shared memory. `in_use`: of how many stretches products
+    may still read the factors behind a barrier: of the one that begins there, and of so many others before it, whose room is not to be had."""
+
+    in_use = 0
 
     def __init__(self, contraction: Contraction, shape: StageShape, stages: int) -> None:
         super().__init__(contraction, shape)
@@ -110,6 +113,10 @@ class CopyWriter(StageWriter):
         """Brings a stretch of a side where copies of several elements are not aligned."""
         self._bring(builder, thread, side, begin, base, 1)
 
+    def finished(self, builder: Builder, totals: list[Value]) -> list[Value]:
+        """The sums behind the last stretch."""
+        return totals
+
     def _loaded(self, builder: Builder, side: Side, start: Value, at: int) -> list[Value]:
         """A thread's part of a line of shared memory, run by run."""
         part, line = side.part, at * (side.width + PADDING)
@@ -152,7 +159,8 @@ class CopyWriter(StageWriter):
 
     def _sums(self, grid: GridLoop, left: Side, right: Side) -> list[Value]:
         shape, inside, depth = self.shape, grid.inside, self.contraction.depth
-        sides, stages = (left, right), self.stages
+        sides, stages, in_use = (left, right), self.stages, self.in_use
+        ahead = stages - 1 - in_use
         zero = inside.constant(0, self.contraction.scalar)
         stretches = rounded_up(inside, inside.sub(depth.high, depth.low), inside.index(shape.depth))
         self.prepare(inside, sides)
@@ -169,22 +177,24 @@ class CopyWriter(StageWriter):
             return ()
 
         def stretch(inner: Builder, number: Value, carried: list[Value]) -> list[Value]:
-            now, before, *totals = carried
-            inner.op("copy_wait", groups=stages - 2)
+            rooms, totals = carried[: in_use + 2], carried[in_use + 2 :]
+            inner.op("copy_wait", groups=ahead - 1)
             self.show(inner)
             inner.op("barrier")
-            bring(inner, sum_of(inner, number, inner.index(stages - 1)), before)
+            bring(inner, sum_of(inner, number, inner.index(ahead)), rooms[-1])
+            now = rooms[0]
             bases = [times(inner, now, self.room(side.width)) for side in sides]
             totals = self.steps(inner, bases, totals, sides)
             after = sum_of(inner, now, inner.index(1))
             following = inner.select(inner.eq(after, inner.index(stages)), inner.index(0), after)
-            return [following, now, *totals]
+            return [following, *rooms[:-1], *totals]
 
-        loop(inside, inside.index(0), inside.index(stages - 1), first)
-        starts = [inside.index(0), inside.index(stages - 1), *[zero] * (shape.own_rows * shape.own_columns)]
-        found = loop(inside, inside.index(0), stretches, stretch, starts)[2:]
+        loop(inside, inside.index(0), inside.index(ahead), first)
+        rooms = [inside.index(-before % stages) for before in range(in_use + 2)]
+        starts = [*rooms, *[zero] * (shape.own_rows * shape.own_columns)]
+        found = loop(inside, inside.index(0), stretches, stretch, starts)[len(rooms) :]
         inside.op("copy_wait", groups=0)
-        return found
+        return self.finished(inside, found)
 
     # What the nest does with the sums.
 

@@ -109,10 +109,10 @@ ANYWHERE = frozenset(
 
 
 class Entry:
-    """An entry of a module. `allowed`: the bytes of shared memory that a launch may ask for."""
+    """An entry of a module, whose code is looked at as a whole. `allowed`: the bytes of shared memory that a launch may ask for."""
 
     def __init__(self, loaded: Loaded, name: str) -> None:
-        self.loaded, self.name = loaded, name
+        self.loaded, self.name, self.code = loaded, name, loaded.kernel(name)
         self.declared = loaded.declared(name)
         self.allowed = _UNASKED - self.declared
 
@@ -360,7 +360,7 @@ class Bindings(GraphFunctions):
             return Result.CUDA_ERROR_INVALID_VALUE, _nothing
         if not 0 < threads <= 1024 or not 0 < blocks < 1 << 31:
             return Result.CUDA_ERROR_INVALID_VALUE, _nothing
-        module, code = found.loaded, found.loaded.kernel(found.name)
+        module, code = found.loaded, found.code
         if threads > module.module.functions[code.name].limits.get("maxntid", (1024,))[0]:
             return Result.CUDA_ERROR_INVALID_VALUE, _nothing
         size = module.module.functions[code.name].parameters[0].size

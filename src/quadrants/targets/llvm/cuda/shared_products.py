@@ -12,8 +12,10 @@ of canonical layouts ("make_gmma_desc"):
   or columns (MN-major, the flags `imm-trans` set, 16 bits only): a core matrix is 8 depths of 16 bytes; the leading offset leads to the next 8
   depths, the stride offset to the next rows or columns. In both the leading offset is that of the depth here, the stride offset that of the width.
 - `wgmma.fence` stands in front of the first product and wherever registers of sums were touched by anything else; `commit_group` closes a
-  group, `wait_group 0` waits for all. Until then nobody touches the sums or writes the factors. One assembly statement holds all of it, so
-  that LLVM sees a plain function of the sums.
+  group, `wait_group n` waits for all but the last n. Until then nobody touches the sums or writes the factors. One assembly statement holds
+  the products of an operation, so that LLVM sees a plain function of the sums. Of those that are pending the sums go from statement to
+  statement alone, so that nothing is to be done to their registers: the tests look at every way through the code (evidence/ptx/in_flight.py), and where
+  there were something NVIDIA's assembler would wait, and say so.
 - What threads wrote to shared memory is seen by products behind `fence.proxy.async` of the thread that wrote it, and a barrier.
 
 What only hardware tells is asked of it (probe.py): that the offsets are meant so, and that products and sums are what
@@ -22,13 +24,15 @@ What only hardware tells is asked of it (probe.py): that the offsets are meant s
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from quadrants.ir.nodes import Op, Value
 from quadrants.ir.shared_fragments import CORE, LINE_BYTES, Factor, products_of
 from quadrants.ir.types import scalar_of
 from quadrants.targets.llvm.emit_threads import write_fence
 from quadrants.targets.llvm.writer import Writer
 
-__all__ = ["descriptor_offsets", "descriptor_step", "fence", "multiply_shared", "product_lines"]
+__all__ = ["descriptor_offsets", "descriptor_step", "fence", "multiplied", "multiply_shared", "product_lines"]
 
 _UNIT = 16
 """Bytes that addresses and offsets in descriptors count."""
@@ -49,18 +53,22 @@ def descriptor_step(factor: Factor) -> int:
 
 
 def product_lines(
-    kind: str, columns: int, sums: list[str], pairs: list[tuple[str, str]], adds: str, across: str
+    kind: str, columns: int, sums: list[str], pairs: list[tuple[str, str]], adds: str, across: str, pending: int = 0
 ) -> list[str]:
-    """Lines of PTX: products of the pairs of descriptors are added to the sums, and waited for. `across`: the flags of factors whose
-    lines are along the width, '' for tf32."""
+    """Lines of PTX: products of the pairs of descriptors are added to the sums, and waited for, but those of the last `pending` such
+    lines. `across`: the flags of factors whose lines are along the width, '' for tf32."""
     shape = f"m64n{columns}k{8 if kind == 'tf32' else 16}"
     to = "{" + ", ".join(sums) + "}"
     products = [
         f"wgmma.mma_async.sync.aligned.{shape}.f32.{kind}.{kind} {to}, {left}, {right}, {adds}, 1, 1{across};"
         for left, right in pairs
     ]
-    ending = ["wgmma.commit_group.sync.aligned;", "wgmma.wait_group.sync.aligned 0;"]
+    ending = ["wgmma.commit_group.sync.aligned;", _waiting(pending)]
     return ["wgmma.fence.sync.aligned;", *products, *ending]
+
+
+def _waiting(pending: int) -> str:
+    return f"wgmma.wait_group.sync.aligned {pending};"
 
 
 def multiply_shared(writer: Writer, op: Op) -> None:
@@ -78,14 +86,28 @@ def multiply_shared(writer: Writer, op: Op) -> None:
     kind = "tf32" if scalar.bits == 32 else scalar.name
     across = "" if kind == "tf32" else "".join([f", {int(factor.along_width)}" for factor in factors])
     registers = [f"${k}" for k in range(count)]
-    lines = product_lines(kind, factors[1].width, registers, pairs, f"${2 * count + 2 * steps}", across)
-    constraints = ["=f"] * count + [str(k) for k in range(count)] + ["l"] * (2 * steps) + ["b", "~{memory}"]
-    arguments = [f"float {writer.name(value)}" for value in sums]
-    arguments += [f"i64 {starts[side][k]}" for k in range(steps) for side in (0, 1)]
+    pending = op.attribute("pending", 0)
+    lines = product_lines(kind, factors[1].width, registers, pairs, f"${2 * count + 2 * steps}", across, pending)
+    arguments = [f"i64 {starts[side][k]}" for k in range(steps) for side in (0, 1)]
+    _of_sums(writer, op, sums, lines, ["l"] * (2 * steps) + ["b"], [*arguments, "i1 true"])
+
+
+def multiplied(writer: Writer, op: Op) -> None:
+    """`team_multiplied`."""
+    _of_sums(writer, op, op.operands, [_waiting(0)], [], [])
+
+
+def _of_sums(
+    writer: Writer, op: Op, sums: Sequence[Value], lines: list[str], constraints: list[str], arguments: list[str]
+) -> None:
+    """Writes assembly that changes sums where they are, the first operands of it, and takes other arguments behind them."""
+    count = len(sums)
+    constraints = ["=f"] * count + [str(k) for k in range(count)] + [*constraints, "~{memory}"]
+    arguments = [f"float {writer.name(value)}" for value in sums] + arguments
     struct = f"{{ {', '.join(['float'] * count)} }}"
     text = "\\0A".join(lines)
     found = writer.assign(
-        f'call {struct} asm sideeffect "{text}", "{",".join(constraints)}"({", ".join([*arguments, "i1 true"])}) convergent nounwind'
+        f'call {struct} asm sideeffect "{text}", "{",".join(constraints)}"({", ".join(arguments)}) convergent nounwind'
     )
     for k, result in enumerate(op.results):
         writer.names[result] = writer.assign(f"extractvalue {struct} {found}, {k}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from quadrants.ir.external import PTX_REGISTERS
 from quadrants.targets.llvm.cuda import copies
 from quadrants.targets.llvm.cuda.products import load_matrices, multiply
-from quadrants.targets.llvm.cuda.shared_products import fence, multiply_shared
+from quadrants.targets.llvm.cuda.shared_products import fence, multiplied, multiply_shared
 from quadrants.targets.llvm.device_state import STATE_FUNCTIONS, SUPPORTED
 from quadrants.targets.llvm.emit_device import DeviceWords
 from quadrants.targets.llvm.emit_threads import SYMBOLS
@@ -103,6 +103,7 @@ WORDS = DeviceWords(
         "copy_commit": copies.commit,
         "copy_wait": copies.wait,
         "team_multiply_shared": multiply_shared,
+        "team_multiplied": multiplied,
         "fence": fence,
     },
 )
