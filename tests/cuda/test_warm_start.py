@@ -204,6 +204,32 @@ def test_another_gpu_has_code_of_its_own(folder: Path) -> None:
             assert all(f".target sm_{sm}" in text for text in driver.texts)
 
 
+LOOP = """
+import quadrants as qd
+
+@qd.kernel(graph=True)
+def settle(x, left):
+    while qd.graph.do_while(left):
+        for i in range(x.shape[0]):
+            x[i] += 1
+        for _ in range(1):
+            left[None] -= 1
+"""
+
+
+@pytest.mark.parametrize("graph_loops", [True, False])
+def test_who_decides_on_loops_of_a_graph_is_not_what_was_kept_for_others(folder: Path, graph_loops: bool) -> None:
+    for option in (not graph_loops, graph_loops):
+        with played():
+            start(folder, graph_loops=option)
+            settle = load(folder, LOOP).settle
+            x, left = qd.ndarray(qd.i32, 3), qd.ndarray(qd.i32, ())
+            left.fill(4)
+            settle(x, left)
+            assert x.to_numpy().tolist() == [4] * 3
+            assert ("loop that the GPU repeats" in settle.report()) == option
+
+
 def test_checks_and_prints_are_kept(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -6,6 +6,7 @@ show stands in test_warm_processes.py.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -444,7 +445,13 @@ def main():
 
 @pytest.mark.parametrize(
     "options",
-    [{"debug": True}, {"opt_level": 0}, {"default_fp": qd.f64, "default_ip": qd.i64}, {"disable_passes": "cse"}],
+    [
+        {"debug": True},
+        {"opt_level": 0},
+        {"default_fp": qd.f64, "default_ip": qd.i64},
+        {"disable_passes": "cse"},
+        {"cpu_max_num_threads": (os.cpu_count() or 1) + 1},
+    ],
     ids=repr,
 )
 def test_options_have_forms_of_their_own(cache: Path, tmp_path: Path, options: dict[str, Any]) -> None:

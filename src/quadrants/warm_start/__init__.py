@@ -181,21 +181,23 @@ def _stable(argument: Argument, describer: Describer) -> Any:
     return [str(part) if isinstance(part, Type) else part for part in argument.key]
 
 
+_NOT_OF_CODE = frozenset(
+    ["default_fp", "default_ip", "libraries", "autotune", "verify", "print_ir", "stop_after", "random_seed"]
+    + ["kernel_profiler", "log_level", "print_full_traceback", "raise_on_templated_floats"]
+)
+"""Options that no compiled code depends on, or through what they come to alone; nor does any on those of the cache itself."""
+
+
 def _options(state: knobs.State) -> Any:
+    """What code depends on of the options. One that is new is among them until somebody says otherwise."""
+    names = [name for name in knobs.Options.fields() if not (name in _NOT_OF_CODE or name.startswith("offline_cache"))]
+    keeping = table.keeping(state.arch)
     return (
-        str(state.arch),
-        state.debug,
-        state.check_out_of_bound,
-        state.wraparound,
-        state.deterministic,
-        state.opt_level,
-        state.lanes,
-        state.subgroup_size,
-        state.disable_passes,
+        [(name, str(getattr(state, name))) for name in names],
         str(state.default_int),
         str(state.default_float),
         _libraries(state),
-        keeping.surroundings() if (keeping := table.keeping(state.arch)) is not None else "",
+        "" if keeping is None else keeping.surroundings(),
     )
 
 
