@@ -283,3 +283,47 @@ def add_one(a):
 @pytest.mark.parametrize("item", PROGRAMS, ids=lambda item: item.name)
 def test_functions(item: Program, executor: TargetExecutor) -> None:
     assert disagreement(item, executor) is None
+
+
+# What Python takes for equal, and code tells apart.
+ALIKE = [
+    (0.0, -0.0),
+    ((1, 0.0), (1, -0.0)),
+    ((1,), (True,)),
+    ((1, (2, 2.0)), (1, (2.0, 2))),
+    (np.float32(0), -np.float32(0)),
+]
+
+
+def _told(x) -> tuple[float, float]:
+    """Of what is known at compile time: the signs of all numbers, and their classes."""
+    parts = x if isinstance(x, tuple) else (x,)
+    flat = [number for part in parts for number in (part if isinstance(part, tuple) else (part,))]
+    classes = [1 + isinstance(number, bool) + 2 * isinstance(number, float) for number in flat]
+    return sum(math.copysign(1.0, number) for number in flat), sum(10.0**k * kind for k, kind in enumerate(classes))
+
+
+def _told_by_a_function(x: qd.template()):
+    return qd.static(_told(x))
+
+
+@pytest.mark.parametrize("alike", ALIKE, ids=repr)
+def test_templates_that_are_equal_are_not_taken_for_one_another(alike, executor: TargetExecutor) -> None:
+    def tells(x: qd.template(), out):
+        for _ in range(1):
+            out[0], out[1] = qd.static(_told(x))
+
+    def tells_of_both(out):
+        for _ in range(1):
+            out[0], out[1] = _told_by_a_function(one)
+            out[2], out[3] = _told_by_a_function(other)
+
+    one, other = alike
+    kernel = executor.launcher(tells)
+    for x in alike:
+        out = np.zeros(2, np.float32)
+        kernel(x, out)
+        assert tuple(out) == _told(x)
+    out = np.zeros(4, np.float32)
+    executor.launcher(tells_of_both)(out)
+    assert tuple(out) == (*_told(one), *_told(other))

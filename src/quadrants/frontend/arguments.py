@@ -13,6 +13,7 @@ import numpy as np
 
 from quadrants.errors import QuadrantsRuntimeTypeError
 from quadrants.frontend import protocol
+from quadrants.frontend.exact import exact_key, is_exact
 from quadrants.frontend.protocol import Annotation
 from quadrants.ir.types import ArrayType, ScalarType, Type, array_type, bf16, f64, i64, matrix_type, scalar_of_numpy, u1
 from quadrants.records import dataclass_names
@@ -265,14 +266,8 @@ def _template(
 
 
 def _static(value: Any) -> Argument:
-    try:
-        hash(value)
-        key: Any = ("static", type(value), value)
-    except TypeError:
-        key = ("static", type(value), id(value))
-    if not isinstance(value, (int, float, str, bool, tuple, type(None), ScalarType)):
-        key = ("static", type(value), id(value))
-    return Argument("static", key, None, value)
+    key = exact_key(value) if is_exact(value) else (type(value), id(value))
+    return Argument("static", ("static", key), None, value)
 
 
 def _sequence(value: Any, children: list[Argument], names: tuple[str, ...] = ()) -> Argument:

@@ -16,6 +16,7 @@ from quadrants.errors import QuadrantsSyntaxError, QuadrantsTypeError
 from quadrants.frontend import numbers, protocol
 from quadrants.frontend.assign import unpacked
 from quadrants.frontend.dispatch import evaluate
+from quadrants.frontend.exact import Kept, exact_key
 from quadrants.frontend.externals import call_external
 from quadrants.frontend.identity import current, identities
 from quadrants.frontend.known import with_known_indices
@@ -470,14 +471,10 @@ def flatten(walker: Walker, binding: Binding, node: ast.AST, weak_numbers: bool)
     numbers are passed, so that a recursion does not specialise on each."""
     if type(binding) is Static:
         value = binding.value
-        if is_number(value):
-            if weak_numbers and type(value) is not bool:
-                run = numbers.to_run(walker, binding, node)
-                return ("run", run.type, True, Nature.VALUE), [run.value]
-            return ("number", type(value).__name__, repr(value)), []
-        if isinstance(value, (str, type(None), tuple)) and _hashable(value):
-            return ("object", type(value), value), []
-        return ("identity", id(value), _Keep(value)), []
+        if weak_numbers and is_number(value) and type(value) is not bool:
+            run = numbers.to_run(walker, binding, node)
+            return ("run", run.type, True, Nature.VALUE), [run.value]
+        return ("static", exact_key(value)), []
     if type(binding) is Run:
         return ("run", binding.type, binding.weak, binding.nature), [binding.value]
     if type(binding) is Slot:
@@ -498,33 +495,10 @@ def flatten(walker: Walker, binding: Binding, node: ast.AST, weak_numbers: bool)
     if type(binding) is Part:
         numbers.to_run(walker, binding, node)  # says what it is good for
     if type(binding) is LocalFunction:
-        return ("identity", id(binding), _Keep(binding)), []
+        return ("static", Kept(binding)), []
     if type(binding) is Iteration:
         raise walker.error(node, "a loop range cannot be passed to a function", hint="pass its bounds")
     raise walker.error(node, f"{numbers.describe(binding)} cannot be passed to a function")
-
-
-class _Keep:
-    """Keeps an object alive in a key, compared by identity."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Keep) and other.value is self.value
-
-    def __hash__(self) -> int:
-        return id(self.value)
-
-
-def _hashable(value: Any) -> bool:
-    try:
-        hash(value)
-    except TypeError:
-        return False
-    return True
 
 
 def rebuild(binding: Binding, key: Any, values: Any) -> Binding:
