@@ -15,6 +15,7 @@ from quadrants.passes.affine import Forms
 from quadrants.passes.context import PassContext
 from quadrants.passes.cost import estimate, trip_count
 from quadrants.passes.dependence import FINE, UNDECIDED
+from quadrants.passes.full_updates import join_updates
 from quadrants.passes.independence import Conflict, Independence
 from quadrants.passes.nest import Nest, carried_arguments, inits
 from quadrants.passes.reductions import Chain, recognise
@@ -86,6 +87,8 @@ class _Classifier:
         for chain in self.chains:
             self._combine_extremes(chain)
         self._keep_nans(loop)
+        if insists or self.undecided:
+            self._join_updates(loop)
         attributes = {**(loop.attributes or {}), "parallel": True}
         if combiners:
             attributes |= {"reductions": combiners, "chunk": CHUNK}
@@ -117,6 +120,11 @@ class _Classifier:
             else:
                 self._drop(loop, position)
         return tuple(names)
+
+    def _join_updates(self, loop: Op) -> None:
+        joined = join_updates(loop, self.nest, self.forms, self.summaries)
+        if joined:
+            self.context.count("updates written in full", joined)
 
     def _combine_extremes(self, chain: Chain) -> None:
         """Law: of a comparison's choice, the combiner gives the same (a NaN start is put back behind the loop); and a
