@@ -14,7 +14,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from quadrants.runtime import launch, native, threads
+from quadrants.runtime import launch, launch_binding, native, threads
 from quadrants.runtime.launch import (
     ABSENT,
     ArrayArgument,
@@ -69,6 +69,11 @@ def _entries() -> str:
     f.give(f.constant("i32", 0))
     f = module.function("status", "i32", "ptr frame")
     f.give(f.load("i32", f.parameters[0]))
+    f = module.function("nap", "i32", "ptr frame")
+    microseconds = f.load("i32", f.parameters[0])
+    f.give_if(microseconds.is_equal(0), 0)
+    f.call("usleep", "i32", microseconds)
+    f.give(f.constant("i32", 0))
     f = module.function("interrupted", "i32", "ptr frame")
     f.call("qd_parallel_for", "void", f.external("spin"), None, f.parameters[0], 20_000, 0, 1_000_000,
            types="ptr,ptr,ptr,i64,i64,i64")  # fmt: skip
@@ -640,6 +645,17 @@ def test_calls_from_several_threads(make) -> None:
     for worker in workers:
         worker.join()
     assert not wrong
+
+
+def test_each_launch_says_for_the_next_whether_other_threads_run(make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launch_binding, "LONG_RUN", 100_000_000)  # on a busy machine, too
+    kernel = make([IntegerArgument(0, bits=32)], size=8, entry="nap", may_release=True)
+    fixed = make([IntegerArgument(0, bits=32)], size=8, entry="nap")
+    block, other = kernel._installed[0].block, fixed._installed[0].block
+    for microseconds in (0, 0, 150_000, 150_000, 0, 0):
+        kernel(microseconds)
+        fixed(microseconds)
+        assert (block.release, other.release) == (int(microseconds > 0), 0)
 
 
 def test_references_are_balanced(make) -> None:

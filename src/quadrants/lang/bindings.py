@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["install", "show_notices"]
 
-# A kernel that ran longer than this lets other Python threads run meanwhile (seconds), unless they could free its memory.
+# A kernel that ran longer than this lets other Python threads run meanwhile (seconds), unless they could free its memory; after the first
+# launch by machine code each says so for the next one.
 LONG_RUN = 1e-3
 # How many containers of arguments a form's launches are prepared for, one after the other: if each call comes with
 # another, knowing them by identity gains nothing.
@@ -62,6 +63,7 @@ def install(
         return None  # calls of other kinds are launched as they were
     if plan.has_containers:
         kernel._containers[program] = kernel._containers.get(program, 0) + 1
+    may_release = program.device is None and not plan.memory_may_go()
     binding = launch.Binding(
         program.entry,
         program.template,
@@ -69,7 +71,8 @@ def install(
         [*plan.guards, *[launched for guard in program.guards for launched in _guard(guard)]],
         _result(program),
         [name for name, _ in described],
-        release_gil=not fresh and seconds > LONG_RUN and program.device is None and not plan.memory_may_go(),
+        release_gil=may_release and seconds > LONG_RUN,
+        may_release=may_release,
         keep_alive=program,
         defaults=_defaults(kernel, described),
         check_overlap=not program.may_alias,
@@ -146,12 +149,11 @@ class _Plan:
         return self.program.device.order_of_streams() if has_streams and self.program.device is not None else None
 
     def memory_may_go(self) -> bool:
-        """Whether another thread of Python could free memory under a running kernel, which has bare addresses of it: it
-        gives another package's array other memory, or assigns a member anew that nothing but its dictionary holds."""
+        """Whether another thread of Python could free memory under a running kernel, which has bare addresses of it: it gives another
+        package's array other memory. A reference to a torch tensor does not keep its memory: `resize_` of it, or of another tensor of
+        its storage, frees that at once, and `set_` lets go of it."""
         specs = [*self.specs, *[member.spec for member in self.members]]
-        if any(isinstance(spec, launch.ForeignArgument) for spec in specs):
-            return True
-        return any(type(member.place) is dict and isinstance(member.spec, launch.MEMORY) for member in self.members)
+        return any(isinstance(spec, launch.ForeignArgument) for spec in specs)
 
     def _leaf(self, argument: Argument) -> launch.ArgumentSpec | None:
         position, self.position = self.position, self.position + 1

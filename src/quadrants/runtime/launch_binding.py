@@ -53,6 +53,8 @@ __all__ = [
 
 _ALIGNED, _CONTIGUOUS, _WRITEABLE = 0x100, 0x1, 0x400  # NumPy's flags of arrays
 _LARGEST_STACK_FRAME = 64 << 10
+LONG_RUN = 2_400_000
+"""Cycles from which on other Python threads are worth letting run: about a millisecond."""
 
 
 class _Absent:
@@ -261,7 +263,8 @@ class Binding:
     """One compiled form of a kernel together with what a call must look like to run it.
 
     `frame_template` is the initial content of every frame; `keywords` are the parameters' names and `defaults` (aligned
-    to the last parameters) stand in for those that a call leaves out. `keep_alive` holds what compiled code refers to.
+    to the last parameters) stand in for those that a call leaves out. `keep_alive` holds what compiled code refers to. With `release_gil` other
+    Python threads run meanwhile; with `may_release` they do where the launch before took longer than `LONG_RUN`.
     With `check_overlap`, arguments that are written may share memory neither with another argument nor with `ranges`
     ((address, bytes, written) of captured memory). `watch` holds launches to sizes, threads and a time. `order` is needed where
     an argument has a stream. `held`: the specs of objects that a launch keeps, in the order in which Python is given these where it runs the
@@ -282,6 +285,7 @@ class Binding:
         "held",
         "keep_alive",
         "keywords",
+        "may_release",
         "members",
         "order",
         "places_of_copied",
@@ -302,6 +306,7 @@ class Binding:
         result: ResultSpec | None = None,
         keywords: Sequence[str] = (),
         release_gil: bool = False,
+        may_release: bool = False,
         keep_alive: Any = None,
         defaults: Sequence[object] = (),
         check_overlap: bool = True,
@@ -320,6 +325,7 @@ class Binding:
         self.keywords = tuple(map(sys.intern, keywords))
         self.defaults = tuple(defaults)
         self.release_gil = release_gil
+        self.may_release = may_release
         self.keep_alive = keep_alive
         self.members = tuple(members)
         self.ranges = tuple(ranges) if check_overlap and any(map(_is_written, self.specs())) else ()
@@ -421,6 +427,7 @@ class _Packer:
         block.result = self.symbols[f"qd_result_{kind}"]
         block.result_offset = binding.result.offset if binding.result else 0
         block.release = binding.release_gil
+        block.long_run = LONG_RUN if binding.may_release else 0
         block.held_count, block.held = len(binding.held), self.held_at
         block.by_python = bool(binding.copied)
         if block.by_python and binding.watch is not None:

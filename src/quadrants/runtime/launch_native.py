@@ -541,7 +541,7 @@ def _finish(f: Function, self: Value, block: Record, frame: Value) -> Value:
         with f.when(watched):
             outcome.value = f.call("qd_watched", "i32", block.base, frame)
         with f.when((by_python | watched).is_equal(0)):
-            outcome.value = run_entry(f, block.get("entry"), frame, block.get("release"))
+            outcome.value = run_entry(f, block.get("entry"), frame, block.get("release"), block)
         with f.when(ordered):
             behind = f.call("qd_in_order", "i32", block.base, frame, f.constant("i1", 1))
             outcome.value = f.select(outcome.value.is_equal(0), behind, outcome.value, "i32")
@@ -639,7 +639,7 @@ def _build_watched(module: Module) -> None:
         state.set("thread_limit", block.get("threads"))
     with f.when(timed):
         f.call("clock_gettime", "i32", module.host.monotonic, before, types="i32,ptr")
-    status = run_entry(f, block.get("entry"), frame, block.get("release"))
+    status = run_entry(f, block.get("entry"), frame, block.get("release"), block)
     with f.when(timed):
         f.call("clock_gettime", "i32", module.host.monotonic, after, types="i32,ptr")
         seconds = f.load("i64", after) - f.load("i64", before)

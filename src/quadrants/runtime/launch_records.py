@@ -39,6 +39,9 @@ class BlockRecord(ctypes.Structure):
     have less than `size_low` elements, or `size_high` or more, do not fit; launches run on `threads` threads at most
     (0: all) and, with a `limit`, are counted in `runs` and timed: once `spent` nanoseconds reach it, Python is asked.
 
+    With `release` the interpreter's lock is released while the entry runs; where `long_run` is not 0 each launch decides that for the next
+    one: it is if the launch took more cycles than that.
+
     From `streams` on the frame has `stream_count` words, the streams in which owners of arrays work;
     `order_of_streams` is an `OrderRecord`. From `held` on it has `held_count` references to objects that are kept for the launch. With
     `by_python` Python runs the entry, on a frame whose arguments fit, and is given those.
@@ -74,6 +77,7 @@ class BlockRecord(ctypes.Structure):
         ("result", _PTR),
         ("result_offset", _I64),
         ("release", _I64),
+        ("long_run", _I64),
         ("watched", _I64),
         ("size_count", _I64),
         ("sizes", _PTR),

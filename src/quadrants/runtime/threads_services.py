@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from quadrants.ir import streams
-from quadrants.runtime.native_text import Function, Module, Value
+from quadrants.runtime.native_text import Function, Module, Record, Value
 from quadrants.runtime.threads_native import pool
+from quadrants.runtime.threads_parking import cycles
 from quadrants.runtime.threads_state import FAILURE_VALUES
 
 __all__ = ["build", "run_entry"]
@@ -107,17 +108,30 @@ def _signed(bits: int) -> int:
     return bits - (1 << 64) if bits >> 63 else bits
 
 
-def run_entry(f: Function, entry: Value, frame: Value, release: Value) -> Value:
-    """Call a kernel; the status is its own, or -1 if a signal handler raised meanwhile."""
+def run_entry(f: Function, entry: Value, frame: Value, release: Value, decided: Record | None = None) -> Value:
+    """Call a kernel; the status is its own, or -1 if a signal handler raised meanwhile. With `decided`, a record with the fields
+    `release` and `long_run`, the next launch releases the interpreter's lock if this one took more than so many cycles, the wait for
+    the lock apart."""
     state = pool(f)
     state.increase("launches")
-    status = f.variable("i32", 0)
-    with f.when(release.is_equal(0)):
-        status.value = f.call(entry, "i32", frame)
-    with f.when(release.is_not(0)):
-        thread = f.call("PyEval_SaveThread", "ptr")
-        status.value = f.call(entry, "i32", frame)
-        f.call("PyEval_RestoreThread", "void", thread)
+    status, thread = f.variable("i32", 0), f.variable("ptr", None)
+    released, limit, start = release.is_not(0), f.constant("i64", 0), f.variable("i64", 0)
+    with f.when(released):
+        thread.value = f.call("PyEval_SaveThread", "ptr")
+    if decided is not None:
+        limit = decided.get("long_run")
+        with f.when(limit.is_not(0)):
+            start.value = cycles(f)
+    status.value = f.call(entry, "i32", frame)
+    took = f.variable("i64", 0)
+    if decided is not None:
+        with f.when(limit.is_not(0)):
+            took.value = cycles(f) - start.value
+    with f.when(released):
+        f.call("PyEval_RestoreThread", "void", thread.value)
+    if decided is not None:
+        with f.when(limit.is_not(0)):
+            decided.set("release", limit.is_below(took.value).converted("zext", "i64"))
     with f.when(state.get("interrupted").is_not(0)):
         ours = f.call("pthread_self", "i64").is_equal(state.get("main_thread"))
         with f.when(ours):
@@ -129,4 +143,5 @@ def run_entry(f: Function, entry: Value, frame: Value, release: Value) -> Value:
 def _build_run(module: Module) -> None:
     """qd_run(entry, frame, release): for calls whose frame Python filled in."""
     f = module.function("qd_run", "i32", "ptr entry", "ptr frame", "i64 release")
-    f.give(run_entry(f, *f.parameters))
+    entry, frame, release = f.parameters
+    f.give(run_entry(f, entry, frame, release))
