@@ -239,3 +239,41 @@ def no_iterations(a, n, out):
 
 def test_loops_without_iterations_leave_names_as_they_were(executor: TargetExecutor) -> None:
     same_as_python(executor, no_iterations, np.zeros(0), 0, np.zeros(4))
+
+
+def variables_of_loops_over_tuples(n):
+    for j in (3, n):
+        if j > 2:
+            break
+    for i, pair in enumerate(((1, 5), (3, 6), (7, 8))):
+        if pair[0] == n + 1:
+            break
+    first, last = pair
+    total = 0
+    for k in (1, 2, 3):
+        if k == n:
+            continue
+        for m in (k, n):
+            if m > 2:
+                break
+            total += m * 10
+        else:
+            m = 70
+            total += 1
+    for a in (1, n, 4):
+        if a >= n:
+            break
+        a = 50
+    else:
+        a = 90
+    while n < 6:
+        for b in (1, n, 4):
+            if b > 3:
+                break
+            total += b
+        n += b
+    return j, i, first, last, k, m, total, a, b
+
+
+def test_variables_of_loops_over_tuples_stay_where_break_leaves_them(executor: TargetExecutor) -> None:
+    same_as_python(executor, variables_of_loops_over_tuples, 2)

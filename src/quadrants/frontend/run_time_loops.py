@@ -40,7 +40,7 @@ from quadrants.ir.types import ArrayType, i32, i64
 if TYPE_CHECKING:
     from quadrants.frontend.walker import Walker
 
-__all__ = ["if_run", "run_time_for", "while_statement", "with_else"]
+__all__ = ["if_run", "run_time_for", "target_names", "while_statement", "with_else"]
 
 
 def with_else(walker: Walker, node: ast.For | ast.While, emit: Any) -> bool:

@@ -11,7 +11,7 @@ from quadrants.frontend.dispatch import walk
 from quadrants.frontend.domains import Domain
 from quadrants.frontend.identity import current, identities
 from quadrants.frontend.merge import same_static
-from quadrants.frontend.run_time_loops import if_run, run_time_for
+from quadrants.frontend.run_time_loops import if_run, run_time_for, target_names
 from quadrants.frontend.scan import live_head, live_out, mark_live
 from quadrants.frontend.values import Binding, Iteration, Run, Sequence, Static
 from quadrants.frontend.walker import Loop
@@ -87,8 +87,12 @@ def _unrolled_with_exits(walker: Walker, node: ast.For, iterated: Binding, items
         if isinstance(left, Static) and left.value:
             break
         _check_unchanged(walker, iterated, position, item, changes, node)
-        assign(walker, node.target, item)
-        once = ast.For(target=ast.Name(id="$once", ctx=ast.Store()), iter=node.iter, body=node.body, orelse=[])
+        # Once the loop may have been left, its variable stays what it was where it has been, if anyone looks.
+        stays = not isinstance(left, Static) and not target_names(node.target).isdisjoint(live_out(node))
+        if not stays:
+            assign(walker, node.target, item)
+        target = node.target if stays else ast.Name(id="$once", ctx=ast.Store())
+        once = ast.For(target=target, iter=node.iter, body=node.body, orelse=[])
         ast.copy_location(once, node)
         live = live_out(node) | live_head(node) | {gone}
         mark_live(once, live, live)
@@ -100,7 +104,8 @@ def _unrolled_with_exits(walker: Walker, node: ast.For, iterated: Binding, items
             high = walker.builder.emit(
                 "cast", walker.builder.emit("bit_not", numbers.to_run(walker, left, node).value), type=i64
             )
-        domain = Domain(1, [low], [high], lambda *_: [Static(0)], spread=False)
+        bound = item if stays else Static(0)
+        domain = Domain(1, [low], [high], lambda *_, bound=bound: [bound], spread=False)
         run_time_for(walker, once, domain, {}, gone)
         walker.env.pop("$once", None)
     left = walker.env.pop(gone, Static(False))
