@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import pytest
 
 import quadrants as qd
 from quadrants.errors import QuadrantsTypeError
-from quadrants.evidence.ptx.driver import PlayedDriver, played
+from quadrants.evidence.ptx.driver import PlayedDriver
 from quadrants.runtime import launch
 
 from .foreign import CudaArray
@@ -21,14 +21,6 @@ from .test_foreign_launches import OURS, python_calls, warm
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not launch.is_native(), reason="no launcher of machine code here")]
 
 UP, RUN, DOWN = "cuMemcpyHtoD", "cuLaunchKernel", "cuMemcpyDtoH"
-
-
-@pytest.fixture
-def driver() -> Iterator[PlayedDriver]:
-    with played() as found:
-        qd.init(arch=qd.cuda, offline_cache=False, log_level="error")
-        yield found
-    qd.reset()
 
 
 @pytest.fixture

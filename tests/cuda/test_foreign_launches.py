@@ -14,7 +14,7 @@ from tests.watching import watched
 
 import quadrants as qd
 from quadrants.errors import QuadrantsRuntimeTypeError, QuadrantsTypeError
-from quadrants.evidence.ptx.driver import PlayedDriver, played
+from quadrants.evidence.ptx.driver import PlayedDriver
 from quadrants.lang import foreign
 from quadrants.runtime import launch
 
@@ -26,14 +26,6 @@ OURS = str(Path(qd.__file__).parent)
 PLAYED = (str(Path(OURS) / "evidence"), str(Path(ctypes.__file__).parent), str(Path(__file__).parent), "<ptx")
 ONE_LAUNCH = ["cuCtxSetCurrent", "cuLaunchKernel"]
 WAIT = ["cuCtxSetCurrent", "cuEventRecord", "cuStreamWaitEvent"]
-
-
-@pytest.fixture
-def driver() -> Iterator[PlayedDriver]:
-    with played() as found:
-        qd.init(arch=qd.cuda, offline_cache=False, log_level="error")
-        yield found
-    qd.reset()
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -16,14 +16,6 @@ from quadrants.runtime import launch
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not launch.is_native(), reason="no launcher of machine code here")]
 _WAITS = ("cuMemcpyDtoH", "cuMemcpyHtoD", "cuCtxSynchronize", "cuStreamSynchronize", "cuEventSynchronize")
-
-
-@pytest.fixture
-def driver() -> Iterator[PlayedDriver]:
-    with played() as found:
-        qd.init(arch=qd.cuda, offline_cache=False, log_level="error")
-        yield found
-    qd.reset()
 
 
 def number(value: int) -> qd.Ndarray:

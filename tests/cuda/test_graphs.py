@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -12,20 +11,12 @@ import pytest
 import quadrants as qd
 from quadrants.errors import QuadrantsRuntimeError
 from quadrants.evidence.ptx.bindings import Result
-from quadrants.evidence.ptx.driver import PlayedDriver, played
+from quadrants.evidence.ptx.driver import PlayedDriver
 from quadrants.runtime import launch
 from quadrants.targets.llvm import device_graphs
 from quadrants.targets.llvm.device_graphs import GraphLaunches
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not launch.is_native(), reason="no launcher of machine code here")]
-
-
-@pytest.fixture
-def driver() -> Iterator[PlayedDriver]:
-    with played() as found:
-        qd.init(arch=qd.cuda, offline_cache=False, log_level="error")
-        yield found
-    qd.reset()
 
 
 def three_steps(x, y, a: int):

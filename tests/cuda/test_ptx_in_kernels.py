@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 
 import quadrants as qd
 from quadrants.errors import QuadrantsSyntaxError, QuadrantsTypeError, QuadrantsUnsupportedError
 from quadrants.evidence.ptx import assemble
-from quadrants.evidence.ptx.driver import PlayedDriver, played
+from quadrants.evidence.ptx.driver import PlayedDriver
 
 pytestmark = pytest.mark.slow
 
@@ -20,14 +18,6 @@ least = qd.ptx(
     "{\n .reg .pred %p;\n setp.lt.f64 %p, $1, $2;\n selp.f64 $0, $1, $2, %p;\n}", [qd.f64, qd.f64], qd.f64, name="least"
 )
 put = qd.ptx("st.global.f32 [$0], $1;", [[qd.f32], qd.f32], writes=[0], reads=[], name="put")
-
-
-@pytest.fixture
-def driver() -> Iterator[PlayedDriver]:
-    with played() as found:
-        qd.init(arch=qd.cuda, offline_cache=False, log_level="error")
-        yield found
-    qd.reset()
 
 
 def test_numbers_in_and_out(driver: PlayedDriver) -> None:

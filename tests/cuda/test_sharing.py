@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,20 +13,12 @@ import quadrants as qd
 from quadrants import blocks
 from quadrants.blocks import Traffic
 from quadrants.errors import QuadrantsRuntimeTypeError
-from quadrants.evidence.ptx.driver import PlayedDriver, played
+from quadrants.evidence.ptx.driver import PlayedDriver
 from quadrants.targets.device import dlpack
 
 from .foreign import CudaArray, DlpackArray, Owned, table_of
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def driver() -> Iterator[PlayedDriver]:
-    with played() as found:
-        qd.init(arch=qd.cuda, offline_cache=False, log_level="error")
-        yield found
-    qd.reset()
 
 
 class Tensor(Owned):

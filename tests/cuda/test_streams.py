@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 
 import quadrants as qd
-from quadrants.evidence.ptx.driver import PlayedDriver, played
+from quadrants.evidence.ptx.driver import PlayedDriver
 from quadrants.evidence.ptx.queues import DEFAULT, LEGACY, OWN, Queues
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def driver() -> Iterator[PlayedDriver]:
-    with played() as found:
-        qd.init(arch=qd.cuda, offline_cache=False, log_level="error")
-        yield found
-    qd.reset()
 
 
 @qd.kernel
