@@ -225,5 +225,7 @@ def test_the_player_refuses_blocks_larger_than_the_kernel_says(driver: Any) -> N
     frame = (ctypes.c_char * 4096)()
     parameters = (ctypes.c_void_p * 1)(ctypes.addressof(frame))
     kernel = 0x700000 + 16 * len(driver.texts)
-    codes = [driver.bindings.work_of(kernel, 1, threads, ctypes.addressof(parameters))[0] for threads in (64, 65, 1024)]
+    codes = [
+        driver.bindings.work_of(kernel, 1, threads, ctypes.addressof(parameters), 0)[0] for threads in (64, 65, 1024)
+    ]
     assert codes == [Result.CUDA_SUCCESS, Result.CUDA_ERROR_INVALID_VALUE, Result.CUDA_ERROR_INVALID_VALUE]
