@@ -16,6 +16,7 @@ from quadrants.errors import QuadrantsRuntimeError, QuadrantsUnsupportedError
 from quadrants.evidence.ptx.assemble import assemble, assembler
 from quadrants.evidence.ptx.bindings import Bindings, Result
 from quadrants.evidence.ptx.driver import PlayedDriver
+from quadrants.evidence.ptx.memory import Memory, Piece, Window
 from quadrants.targets.llvm.cuda import drivers, target
 from quadrants.targets.llvm.cuda.compile import SHARED_MEMORY
 
@@ -290,6 +291,20 @@ def test_of_an_earlier_launch_nothing_is_left() -> None:
     player = Player()
     assert player.launch(2 * KIB, 2 * KIB - 4) == (OK, OK)
     assert player.launch(1 * KIB, 2 * KIB - 4) == (OK, Result.CUDA_ERROR_ILLEGAL_ADDRESS)
+
+
+def test_shared_memory_has_addresses_that_descriptors_hold() -> None:
+    """Products of matrices count within what they are given: on a GPU all of it lies below 256 KiB."""
+    memory = Memory(1 << 26)
+    kept: list[Piece] = []
+    for size in (300, 227 * KIB, 5000, 48 * KIB, 40 * KIB, 48 * KIB, 227 * KIB):
+        kept.append(memory.allocate(size + 64 * KIB))
+        piece = memory.allocate(size, shared=True)
+        kept.append(piece)
+        assert piece.address >> 18 == piece.address + size - 1 >> 18
+    windows = [Window(memory, 227 * KIB) for _ in range(5)]
+    assert all(window.address >> 18 == window.address + 227 * KIB - 1 >> 18 for window in windows)
+    assert len({piece.address for piece in [*kept, *windows]}) == len(kept) + 5
 
 
 def test_nodes_are_looked_at_like_launches() -> None:

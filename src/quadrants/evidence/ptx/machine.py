@@ -82,7 +82,7 @@ class Loaded:
                 self.shared.append(self.asked)
             self.pieces[variable.name] = self.asked
             return
-        piece = self.pieces[variable.name] = self.machine.memory.allocate(variable.size)
+        piece = self.pieces[variable.name] = self.machine.memory.allocate(variable.size, variable.space == "shared")
         if variable.space == "shared":
             self.shared.append(piece)
         else:

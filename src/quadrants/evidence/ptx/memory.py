@@ -13,6 +13,10 @@ _GAP = 64
 """Bytes between allocations that belong to nobody, at least."""
 
 
+_REACH = 1 << 18
+"""What addresses of shared memory are less than on a GPU: descriptors of matrices have so many bits of them."""
+
+
 class MemoryFault(Exception):
     """An access to memory that is not the program's, or that is not aligned."""
 
@@ -39,7 +43,7 @@ class Window(Piece):
     """A range of which now more, now less is allocated: from its beginning on `size` bytes."""
 
     def __init__(self, memory: Memory, room: int) -> None:
-        self._held = memory.allocate(room)
+        self._held = memory.allocate(room, shared=True)
         super().__init__(memory, self._held.address, 0)
         self.open(0)
 
@@ -93,16 +97,19 @@ class Memory:
         self._end = 4096
         self._free: dict[int, list[int]] = {}
 
-    def allocate(self, size: int) -> Piece:
+    def allocate(self, size: int, shared: bool = False) -> Piece:
         """New memory, aligned to 256 bytes, its content garbage. It ends with a word of four bytes: exchanges of less are
-        made of exchanges of words."""
+        made of exchanges of words. `shared`: memory of a block, whose addresses differ in their low bits alone, as those of a GPU do."""
         size = -(-size // 4) * 4
         room = -(-(size + _GAP) // 256) * 256
-        free = self._free.get(room)
+        free = [] if shared else self._free.get(room)
         if free:
             address = free.pop()
         else:
-            address, self._end = self._end, self._end + room
+            address = self._end
+            if shared and address // _REACH != (address + size) // _REACH:
+                address = -(-address // _REACH) * _REACH
+            self._end = address + room
             if self._end > len(self.bytes):
                 raise MemoryError(f"{size} bytes of memory that is played")
         self.bytes[address : address + size] = GARBAGE
