@@ -183,3 +183,27 @@ def test_kernel_without_source_is_refused() -> None:
     exec("def f(n):\n    return n + 1\n", names)
     with pytest.raises((qd.QuadrantsCompilationError, OSError), match="source"):
         qd.kernel(names["f"])(1)
+
+
+FACTOR = 0.5
+
+
+def scaled(x: qd.template(), a):
+    a[0] = x * 2
+
+
+def scaled_by_a_global(a):
+    a[0] = FACTOR
+
+
+def test_floats_that_code_would_be_made_for_are_refused_where_that_is_asked_for() -> None:
+    a = np.zeros(1)
+    for kernel, arguments, expected in ((scaled, (1.5,), 3.0), (scaled_by_a_global, (), 0.5)):
+        qd.reset()
+        qd.kernel(kernel)(*arguments, a)
+        assert a[0] == expected
+        qd.init(raise_on_templated_floats=True)
+        with pytest.raises(ValueError, match="code would be made for"):
+            qd.kernel(kernel)(*arguments, a)
+    qd.kernel(scaled)(4, a)
+    assert a[0] == 8

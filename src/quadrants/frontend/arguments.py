@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from quadrants import knobs
 from quadrants.errors import QuadrantsRuntimeTypeError
 from quadrants.frontend import protocol
 from quadrants.frontend.exact import exact_key, is_exact
@@ -262,6 +263,8 @@ def _template(
         return _sequence(value, [_template(name, item, wish, default_int, default_float) for item in value])
     if protocol.is_array(value) or protocol.matrix_constant(value) is not None:
         return _any(name, value)
+    if isinstance(value, float) and knobs.current.raise_on_templated_floats:
+        raise ValueError(f"argument '{name}': code would be made for {value!r} alone: annotate it with float")
     return _static(value)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from quadrants import knobs
 from quadrants.errors import QuadrantsNameError, QuadrantsTypeError
 from quadrants.frontend import displays, elements, expressions, functions, loops, parallel_blocks, protocol, statements
 from quadrants.frontend.arguments import Argument, as_numpy, numpy_array_type
@@ -137,6 +138,8 @@ class Compilation:
                 self._guard(shadows_of(way, owner, name, place))
                 number = LiveNumber(*place, walker.default_int, Observation(way, owner, name))
                 return self.capture(walker, ("number", id(place[0]), place[1], number.type), number, None)
+        if isinstance(value, float) and way != "member" and knobs.current.raise_on_templated_floats:
+            raise ValueError(f"{name} = {value!r} outside of the kernel: code would be made for it alone: pass it")
         self._depend(way, owner, name, value)
         if protocol.is_array(value):
             self.array_names.setdefault(id(value), name)

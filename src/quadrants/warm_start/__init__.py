@@ -183,7 +183,7 @@ def _stable(argument: Argument, describer: Describer) -> Any:
 
 _NOT_OF_CODE = frozenset(
     ["default_fp", "default_ip", "libraries", "autotune", "verify", "print_ir", "stop_after", "random_seed"]
-    + ["kernel_profiler", "log_level", "print_full_traceback", "raise_on_templated_floats"]
+    + ["kernel_profiler", "log_level", "print_full_traceback"]
 )
 """Options that no compiled code depends on, or through what they come to alone; nor does any on those of the cache itself."""
 
