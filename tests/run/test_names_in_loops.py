@@ -277,3 +277,18 @@ def variables_of_loops_over_tuples(n):
 
 def test_variables_of_loops_over_tuples_stay_where_break_leaves_them(executor: TargetExecutor) -> None:
     same_as_python(executor, variables_of_loops_over_tuples, 2)
+
+
+def empty_iterations(n):
+    pairs = [(i, j) for i in range(3) for j in range(i)]
+    nothing = [x * n for x in ()]
+    count = 0
+    for _, _ in zip((), (1, n)):
+        count += 1
+    for _ in enumerate([]):
+        count += 1
+    return len(pairs), pairs[2][1], len(nothing), count
+
+
+def test_iterations_of_nothing(executor: TargetExecutor) -> None:
+    same_as_python(executor, empty_iterations, 2)

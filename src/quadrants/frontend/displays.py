@@ -70,7 +70,9 @@ def _comprehension(walker: Walker, node: ast.ListComp | ast.GeneratorExp) -> Bin
                 if (found := static_product(iterated) if iterated.kind == "ndrange" else None) is not None
                 else iterated
             )
-        found_items = static_items(walker, iterated, generator.iter) or _vector_items(walker, iterated, generator.iter)
+        found_items = static_items(walker, iterated, generator.iter)
+        if found_items is None:
+            found_items = _vector_items(walker, iterated, generator.iter)
         if found_items is None:
             raise walker.error(
                 generator.iter,

@@ -69,7 +69,8 @@ def static_items(walker: Walker, iterated: Binding, node: ast.AST) -> list[Bindi
 
 def _static_compound(walker: Walker, iterated: Iteration, node: ast.AST) -> list[Binding] | None:
     parts = [part for part in iterated.parts if isinstance(part, Binding)]
-    found = [static_items(walker, part, node) or _vector_items(walker, part) for part in parts]
+    known = [static_items(walker, part, node) for part in parts]
+    found = [_vector_items(walker, part) if items is None else items for part, items in zip(parts, known)]
     lists = [items for items in found if items is not None]
     if len(lists) < len(found):
         return None
