@@ -689,3 +689,54 @@ def test_memory_that_another_thread_frees(what: str, tmp_path: Path) -> None:
     script.write_text(MEANWHILE)
     run = subprocess.run([sys.executable, str(script), what], capture_output=True, text=True, timeout=120)
     assert (run.returncode, run.stdout.strip()) == (0, "True"), run.stderr
+
+
+RESET = """
+import sys, threading, time
+import numpy as np
+import quadrants as qd
+
+qd.init(arch=qd.cpu, autotune=False, log_level="error")
+size, started, found = 1 << 21, np.zeros(1, np.int32), []
+what = sys.argv[1]
+if what == "ndarray":
+    held = qd.ndarray(qd.f64, size)
+else:
+    held = qd.field(qd.f64)
+    tree = qd.FieldsBuilder()
+    tree.dense(qd.i, size).place(held)
+    placed = tree.finalize()
+
+@qd.kernel
+def total(x: qd.template(), started: qd.types.ndarray(), n: int) -> qd.f64:
+    started[0] = 1
+    s = qd.f64(0.0)
+    for _ in range(n):
+        for i in range(size):
+            s += x[i]
+    return s
+
+held.fill(1.0)
+for n in (1, 1, 20):
+    total(held, started, n)
+started[0] = 0
+thread = threading.Thread(target=lambda: found.append(total(held, started, 600)))
+thread.start()
+while not started[0]:
+    time.sleep(0.001)
+qd.reset() if what == "ndarray" else placed.destroy()
+assert not found, "the launch was over"
+more = [np.full(size, 7.0) for _ in range(4)]
+thread.join()
+print(found == [600.0 * size])
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", ["ndarray", "field"])
+def test_memory_that_is_freed_while_a_launch_is_under_way(what: str, tmp_path: Path) -> None:
+    """By `qd.reset` or a field's owner: the launch has it until it is over."""
+    script = tmp_path / "reset.py"
+    script.write_text(RESET)
+    run = subprocess.run([sys.executable, str(script), what], capture_output=True, text=True, timeout=120)
+    assert (run.returncode, run.stdout.strip()) == (0, "True"), run.stderr

@@ -16,12 +16,19 @@ from quadrants.ir.types import ArrayType, ScalarType
 from quadrants.lang import interop, numeric, sharing
 from quadrants.lang.matrix import Matrix, wrap_value
 from quadrants.records import Record
-from quadrants.runtime import layout, memory
+from quadrants.runtime import layout, memory, threads
 
 __all__ = ["Placed", "Storage", "free_all", "placed"]
 
 _lock = threading.RLock()
 _alive: weakref.WeakSet[Storage] = weakref.WeakSet()
+_dropped: list[np.ndarray | None] = []
+
+
+def _give_back_dropped() -> None:
+    """Gives memory of freed storages back, unless a kernel may still run on it."""
+    if not threads.are_launches_beside():
+        _dropped.clear()
 
 
 class Storage:
@@ -130,6 +137,7 @@ class Storage:
     def _allocate(self) -> None:
         assert self._shape is not None
         plan = layout.plan(self._scalar, self._shape, self._element_shape, self._order, self._planar)
+        _give_back_dropped()
         try:
             self._buffer = memory.allocate(plan.byte_count)
         except MemoryError:
@@ -149,8 +157,11 @@ class Storage:
         self._descriptor = layout.pack_descriptor(self._view.ctypes.data, self._view.shape, self._view.strides)
 
     def _free(self) -> None:
+        """Law: no launch that begins from now on finds the memory; those that run beside Python keep it."""
         self._freed = True
+        _dropped.append(self._buffer)
         self._descriptor = self._on_device = self._buffer = self._view = None
+        _give_back_dropped()
 
     def _host(self, reads_only: bool = False) -> np.ndarray:
         """The NumPy array over the memory, allocated if need be; whoever `reads_only` does not change it. The address stays

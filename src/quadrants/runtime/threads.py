@@ -130,6 +130,11 @@ def state() -> PoolState:
     return _state
 
 
+def are_launches_beside() -> bool:
+    """Whether kernels run beside Python now, in other threads: they have bare addresses of fields and ndarrays."""
+    return _state is not None and _state.released != 0
+
+
 def default_count() -> int:
     """Threads used unless told otherwise: the processors that this process may run on."""
     return max(1, min(hardware_threads(), LARGEST_COUNT))

@@ -457,7 +457,7 @@ def _build_fork_child(module: Module) -> None:
     """qd_fork_child: in a forked child no worker is left and nobody uses the pool."""
     f = module.function("qd_fork_child", "void")
     state = pool(f)
-    for name in ("started", "busy", "seats", "sleepers", "waiting", "interrupted", "thread_limit"):
+    for name in ("started", "busy", "seats", "sleepers", "waiting", "interrupted", "thread_limit", "released"):
         state.set(name, 0)
     state.set("main_thread", f.call("pthread_self", "i64"))
     parking.build_locks(f, state)

@@ -117,6 +117,7 @@ def run_entry(f: Function, entry: Value, frame: Value, release: Value, decided: 
     status, thread = f.variable("i32", 0), f.variable("ptr", None)
     released, limit, start = release.is_not(0), f.constant("i64", 0), f.variable("i64", 0)
     with f.when(released):
+        state.increase("released")
         thread.value = f.call("PyEval_SaveThread", "ptr")
     if decided is not None:
         limit = decided.get("long_run")
@@ -129,6 +130,7 @@ def run_entry(f: Function, entry: Value, frame: Value, release: Value, decided: 
             took.value = cycles(f) - start.value
     with f.when(released):
         f.call("PyEval_RestoreThread", "void", thread.value)
+        state.increase("released", -1)
     if decided is not None:
         with f.when(limit.is_not(0)):
             decided.set("release", limit.is_below(took.value).converted("zext", "i64"))

@@ -57,6 +57,7 @@ class PoolState(ctypes.Structure):
         ("finished", _I32),
         ("gap_7", _LINE),
         ("launches", _I64),
+        ("released", _I64),  # launches that run without the interpreter's lock; written by who holds it
         ("parallel_loops", _I64),
         ("small_loops", _I64),
         ("lone_loops", _I64),
