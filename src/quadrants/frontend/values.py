@@ -233,7 +233,7 @@ def static_range(binding: Binding) -> Static | None:
 
 
 class BoundMethod(Binding):
-    """A method of a run-time value: calling it runs `handler(walker, owner, arguments, keywords, node)`."""
+    """A method of a run-time value: calling it runs `handler(walker, owner, arguments, node)`."""
 
     __slots__ = ("handler", "name", "owner")
 

@@ -231,7 +231,7 @@ class CopyWriter(StageWriter):
             ops += [op for op in walk(found.statement) if op not in summed]
         else:
             ops.append(found.reduction)
-        places = [place_of(op) for op in ops if op.kind in ("load", "store", "update")]
+        places = [_place_of(op) for op in ops if op.kind in ("load", "store", "update")]
         return list(dict.fromkeys([array for array, *indices in places if self._is_along(array, indices)]))
 
     def _is_along(self, array: Value, indices: list[Value]) -> bool:
@@ -256,7 +256,7 @@ class CopyWriter(StageWriter):
         """Says of what reaches the first of a run of columns that its address is aligned for all of them."""
         for op in ops:
             if op.kind in ("load", "store"):
-                array, *indices = place_of(op)
+                array, *indices = _place_of(op)
                 if array in self.lines and indices[-1] is column:
                     op.attributes["aligned"] = min(run * scalar_of(array.type).bytes, _WIDEST)
             for region in op.regions:
@@ -329,7 +329,7 @@ class CopyWriter(StageWriter):
         return [values.get(index, index) for index in load.operands[1:]]
 
 
-def place_of(op: Op) -> tuple[Value, ...]:
+def _place_of(op: Op) -> tuple[Value, ...]:
     """The array and the indices of a load, a store or an update."""
     return op.operands[0 if op.kind == "load" else 1 :]
 

@@ -23,7 +23,7 @@ class Reduction(DevicePart):
         shape = [source.choice(LENGTHS)] if rank == 1 else [source.choice(EXTENTS) for _ in range(rank)]
         self.x = self.name("x", numbers(source, self.dtype, shape))
         bys = ("add", "add", "min", "max") if self.dtype[0] == "f" else tuple(COMBINE)
-        self.bys = source.sample(bys, source.choice((1, 1, 2))) if rank else []
+        self.bys = source.sample(bys, source.choice((1, 1, 2)))
         self.starts = [source.randint(0, 5) for _ in self.bys]
         self.out = self.name("o", np.zeros(len(self.bys), held(self.dtype)))
         self.guard = source.choice((0, 0, 2, 3))

@@ -35,6 +35,7 @@ from quadrants.targets.device.failures import NOTED
 from quadrants.targets.llvm.graph_order import LOOP_BEGINS, LOOP_ENDS, Access, Reach, is_row, mask_of, reach_of, waits
 
 __all__ = [
+    "BRANCH",
     "GRAPH",
     "LOOP",
     "LOOP_END",
