@@ -74,8 +74,8 @@ BUDGET: dict[Any, tuple[int, tuple[Any, ...]]] = {
     saxpy: (32, (numbers(64), 2.0, numbers(64))),
     jacobi: (56, (numbers(8, 8), numbers(8, 8))),
     bodies: (48, (numbers(8, 3), numbers(8, 3))),
-    waves: (64, (numbers(64), numbers(64))),
-    factors: (80, (numbers(4, 6, 6) + 6 * np.eye(6, dtype=np.float32), numbers(4, 6, 6))),
+    waves: (48, (numbers(64), numbers(64))),
+    factors: (64, (numbers(4, 6, 6) + 6 * np.eye(6, dtype=np.float32), numbers(4, 6, 6))),
     total: (64, (numbers(100),)),
 }
 
