@@ -317,6 +317,24 @@ def test_what_is_raised_while_it_copies(
     assert y.tolist() == [1.0] * 8
 
 
+def test_what_is_raised_beside_streams_of_others(driver: PlayedDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error is told as it is, although those streams wait for what was launched."""
+    stream = driver.bindings.cuStreamCreate(1)[1]
+    x, y = np.ones(8, np.float32), CudaArray(driver, np.zeros(8, np.float32), stream)
+    warm(lambda: saxpy(y, 1.0, x))
+
+    def stop(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(driver.bindings, "cuMemcpyHtoD", stop)
+        with pytest.raises(KeyboardInterrupt):
+            saxpy(y, 1.0, x)
+        assert driver.bindings.calls[-1] == "cuStreamWaitEvent"
+    saxpy(y, 1.0, x)
+    assert y.values().tolist() == [4.0] * 8
+
+
 def test_references_are_balanced(driver: PlayedDriver) -> None:
     state, x, y = State(np.ones(4), np.zeros(4)), np.ones(4, np.float32), np.zeros(4, np.float32)
 

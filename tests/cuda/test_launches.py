@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -174,6 +175,31 @@ def test_a_fault_is_told_with_the_kernels_that_may_have_caused_it(driver: Played
     assert "ILLEGAL_ADDRESS" in str(found.value)
     assert f"launched since the host last waited: stray ({__file__}:{line})" in str(found.value)
     assert "harmless" not in str(found.value)
+
+
+def test_what_another_thread_launches_during_a_wait_was_not_waited_for(
+    driver: PlayedDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    qd.init(arch=qd.cuda, offline_cache=False, log_level="error")
+    x, y = qd.ndarray(qd.f32, 8), qd.ndarray(qd.f32, 8)
+    for _ in range(3):
+        harmless(x)
+        stray(y, 1)
+    qd.sync()
+    read_into = driver.read_into
+
+    def meanwhile(*given: Any) -> None:
+        read_into(*given)
+        stray(y, 1)
+
+    harmless(x)
+    with monkeypatch.context() as patch:
+        patch.setattr(driver, "read_into", meanwhile)
+        assert x[0] == 4.0
+    told = str(driver.device.named(QuadrantsRuntimeError("a fault")))
+    assert "stray" in told and "harmless" not in told
+    qd.sync()
+    assert "launched since" not in str(driver.device.named(QuadrantsRuntimeError("a fault")))
 
 
 def test_what_the_assembler_says_is_told_with_the_kernel_and_the_line(driver: PlayedDriver) -> None:

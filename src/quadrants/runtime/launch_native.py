@@ -543,7 +543,10 @@ def _finish(f: Function, self: Value, block: Record, frame: Value) -> Value:
         with f.when((by_python | watched).is_equal(0)):
             outcome.value = run_entry(f, block.get("entry"), frame, block.get("release"), block)
         with f.when(ordered):
+            error = [f.entry_slot("alloca ptr") for _ in range(3)]  # what was raised stays, whatever is called now
+            f.call("PyErr_Fetch", "void", *error)
             behind = f.call("qd_in_order", "i32", block.base, frame, f.constant("i1", 1))
+            f.call("PyErr_Restore", "void", *[f.load("ptr", slot) for slot in error])
             outcome.value = f.select(outcome.value.is_equal(0), behind, outcome.value, "i32")
     status = outcome.value
     result = f.variable("ptr", None)
