@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import string
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from quadrants.frontend.dispatch import evaluate
 from quadrants.frontend.values import Binding, Formatted, Sequence, Static, is_tile
 from quadrants.ir.formatting import in_message
 from quadrants.ir.nodes import Value
-from quadrants.ir.types import shape_of
+from quadrants.ir.types import shape_of, u1
 
 if TYPE_CHECKING:
     from quadrants.frontend.walker import Walker
@@ -72,14 +73,46 @@ def _add(walker: Walker, text: _Text, binding: Binding, spec: str, node: ast.AST
     elif type(binding) is Static:
         walker.compilation.evaluated(binding.value)
         text.text(format(binding.value, spec))
+    elif type(binding) is Sequence and binding.record is not None:
+        _add_record(walker, text, binding, binding.record, spec, node)
     elif type(binding) is Sequence and not is_tile(binding):
         text.text("[" if binding.is_list else "(")
         for position, item in enumerate(binding.items):
             text.text(", " if position else "")
-            _add(walker, text, item, spec, node)
+            _add_item(walker, text, item, spec, node)
         text.text("]" if binding.is_list else ",)" if len(binding.items) == 1 else ")")
     else:
         _add_value(walker, text, numbers.to_run(walker, binding, node).value, spec)
+
+
+def _add_item(walker: Walker, text: _Text, item: Binding, spec: str, node: ast.AST) -> None:
+    """What a tuple, list or record shows of an item: text in quotes."""
+    if type(item) is Static and isinstance(item.value, str):
+        item = Static(repr(item.value))
+    _add(walker, text, item, spec, node)
+
+
+def _add_record(walker: Walker, text: _Text, binding: Sequence, kind: type, spec: str, node: ast.AST) -> None:
+    """As the method __repr__ does that `dataclass` or `namedtuple` makes."""
+    maker = getattr(kind.__repr__, "__globals__", {}).get("__name__")
+    if maker not in _MAKERS or kind.__str__ is not object.__str__ or kind.__format__ is not object.__format__:
+        text_of = f"how {kind.__name__} reads is the class's own, which a kernel does not run"
+        raise walker.error(node, text_of, hint="print its members")
+    hidden: set[str] = set()
+    if not issubclass(kind, tuple):
+        import dataclasses  # which is there: it has made the class
+
+        hidden = {field.name for field in dataclasses.fields(kind) if not field.repr}
+    text.text(f"{kind.__name__ if issubclass(kind, tuple) else kind.__qualname__}(")
+    shown = [(name, item) for name, item in zip(binding.names, binding.items) if name not in hidden]
+    for position, (name, item) in enumerate(shown):
+        text.text(f"{', ' if position else ''}{name}=")
+        _add_item(walker, text, item, spec, node)
+    text.text(")")
+
+
+# The modules whose functions are the methods __repr__ that are made for a class.
+_MAKERS = ("dataclasses", "reprlib", "collections")
 
 
 def _add_value(walker: Walker, text: _Text, value: Value, spec: str) -> None:
@@ -113,10 +146,29 @@ def formatted(walker: Walker, node: ast.JoinedStr) -> Formatted | Static:
         spec = formatted(walker, part.format_spec) if isinstance(part.format_spec, ast.JoinedStr) else Static("")
         if type(spec) is not Static:
             raise walker.error(node, "a format specification must be known at compile time")
-        parts.append((evaluate(walker, part.value), spec.value))
+        binding = evaluate(walker, part.value)
+        parts.append(
+            _converted(walker, binding, chr(part.conversion), spec.value, part)
+            if part.conversion > 0
+            else (binding, spec.value)
+        )
     if all(isinstance(part, str) or type(part[0]) is Static for part in parts):
         return Static("".join(part if isinstance(part, str) else format(part[0].value, part[1]) for part in parts))
     return Formatted(parts)
+
+
+def _converted(walker: Walker, binding: Binding, how: str, spec: str, node: ast.AST) -> tuple[Binding, str]:
+    """A replacement field with `!s`, `!r` or `!a`: what is formatted then is text, which stands at the left."""
+    if type(binding) is Static:
+        return Static({"s": str, "r": repr, "a": ascii}[how](binding.value)), spec
+    if not spec:
+        return binding, spec
+    run = numbers.to_run(walker, binding, node)
+    aligned = re.fullmatch(r"(.?[<>^])?[1-9][0-9]*", spec)
+    if shape_of(run.type) or run.type is u1 or aligned is None:
+        text = f"!{how} and a format of text are not known to kernels for {numbers.describe(run)}"
+        raise walker.error(node, text, hint=f"leave out the !{how}, or the format")
+    return run, spec if aligned[1] else f"<{spec}"
 
 
 def call_of_text(walker: Walker, method: Any, arguments: Arguments, node: ast.AST) -> Binding:
