@@ -193,7 +193,7 @@ def test_what_is_said_to_be_aligned_is_asked_for(form: str) -> None:
     assert copied(module)
     ops = list(walk(module.kernel.body))
     asked = {op.operands[0] for op in ops if op.kind == "lines_aligned"}
-    said = {stage_copies.place_of(op)[0] for op in ops if op.kind in ("load", "store") and op.attribute("aligned")}
+    said = {op.operands[op.kind == "store"] for op in ops if op.kind in ("load", "store") and op.attribute("aligned")}
     in_memory = {array for array in said if array.type.has_descriptor}
     assert in_memory and in_memory <= asked
 
