@@ -168,7 +168,7 @@ class BlockLoop(Values):
         if self.chance(0.3):
             leaves: list[Code] = [Jump("continue")]
             self.tail = [Branch(self.condition(1), leaves, [])]
-            self.tail += self.block(Place(together=False, meets=False, depth=2), 2)
+            self.tail += self.block(Place(together=False, meets=self.chance(0.5), depth=2), 2)
 
     def _start(self, name: str, dtype: str, uniform: bool) -> None:
         value = self.value(dtype, 1, uniform) if self.names or uniform else self.integer(dtype, 0, True)
@@ -364,8 +364,7 @@ class BlockLoop(Values):
         trips = self.small(4, uniform)
         counter = f"k{self.number}_{self.fresh}"
         self.fresh += 1
-        jumps = uniform or not meets
-        inner = Place(uniform, meets, jumps, jumps and not meets, place.depth - 1)
+        inner = Place(uniform, meets, True, not uniform or not meets or self.chance(0.3), place.depth - 1)
         self.counters.append(
             Expression(f"qd.i32({counter})", "i32", lambda w, m: w.variables[counter], uniform and not inner.parted)
         )
