@@ -210,6 +210,7 @@ FILES = [
     "sharing",
     "profiler",
     "host_code",
+    "asked_memory",
     "warm_start",
 ]
 BY_THE_OTHER_DOOR = "names_nodes_otherwise"
