@@ -134,7 +134,7 @@ def test_tables(capsys: pytest.CaptureFixture[str]):
     counted = capsys.readouterr().out.splitlines()
     assert counted[0] == f"Kernel profiler (count) on {qd.cpu.name}"
     assert "100.00%" in counted[4] and "3x" in counted[4] and counted[4].endswith("] bump")
-    assert counted[-1].endswith("1 kernels")
+    assert counted[-1].endswith(" 1 kernel")
     qd.profiler.print_kernel_profiler_info("trace")
     traced = capsys.readouterr().out.splitlines()
     assert [line.endswith("ms] bump") for line in traced[4:7]] == [True] * 3
@@ -153,7 +153,7 @@ def test_a_long_trace_forgets_its_beginning(capsys: pytest.CaptureFixture[str], 
         profile.note("others", 0.25)
     qd.profiler.print_kernel_profiler_info("trace")
     out = capsys.readouterr().out
-    assert "(1 launches before these are not kept one by one)" in out and "first" not in out
+    assert "(without 1 launch before these: each kernel's time has them all)" in out and "first" not in out
     assert qd.profiler.query_kernel_profiler_info("first").max == 1.0
 
 

@@ -112,6 +112,11 @@ def _framed(title: str, columns: str, lines: list[str], total: str) -> list[str]
     return [head, "=" * _WIDTH, columns, "-" * _WIDTH, *lines, "-" * _WIDTH, total]
 
 
+def _so_many(count: int, noun: str) -> str:
+    ending = "" if count == 1 else "es" if noun.endswith("ch") else "s"
+    return f"{count} {noun}{ending}"
+
+
 def _counted() -> list[str]:
     found = sorted(profile.times().items(), key=lambda item: -item[1].total)
     total = sum(times.total for _, times in found)
@@ -121,7 +126,7 @@ def _counted() -> list[str]:
         for name, times in found
     ]
     columns = f"[{'%':>7} {'total':>11} {'count':>9} |{'min':>10} {'avg':>10} {'max':>10}   ] kernel"
-    return _framed("count", columns, lines, f"total {total / 1e3:.3f} s, {len(found)} kernels")
+    return _framed("count", columns, lines, f"total {total / 1e3:.3f} s, {_so_many(len(found), 'kernel')}")
 
 
 def _traced() -> list[str]:
@@ -132,9 +137,12 @@ def _traced() -> list[str]:
         for name, milliseconds in trace
     ]
     if left := sum(counters) - len(trace):
-        lines.insert(0, f"({left} launches before these are not kept one by one)")
+        lines.insert(0, f"(without {_so_many(left, 'launch')} before these: each kernel's time has them all)")
     return _framed(
-        "trace", f"[{'%':>7} {'time':>13}] kernel", lines, f"total {total / 1e3:.3f} s, {sum(counters)} launches"
+        "trace",
+        f"[{'%':>7} {'time':>13}] kernel",
+        lines,
+        f"total {total / 1e3:.3f} s, {_so_many(sum(counters), 'launch')}",
     )
 
 
