@@ -113,6 +113,12 @@ def equal_values(a, index):
         a[index[i]] = 1
 
 
+def volatile_loads(a, index):
+    for i in range(len(index)):
+        known = qd.volatile_load(a[index[i]])
+        qd.atomic_min(a[index[i] // 2], known)
+
+
 def one_iteration_alone(a, index):
     for i in range(len(index)):
         a[i] = index[i]
@@ -147,7 +153,7 @@ def vectors_of_its_own(a, index):
 
 @pytest.mark.parametrize(
     "function",
-    [updates, equal_values, one_iteration_alone, one_loop_after_another, vectors_of_its_own],
+    [updates, volatile_loads, equal_values, one_iteration_alone, one_loop_after_another, vectors_of_its_own],
     ids=lambda f: f.__name__,
 )
 def test_no_race(function: Callable[..., Any]) -> None:

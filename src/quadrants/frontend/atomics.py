@@ -1,4 +1,4 @@
-"""qd.atomic_*: updates of elements and local names that give the old value."""
+"""qd.atomic_*: updates of elements and local names that give the old value; qd.volatile_load, one that changes nothing."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from quadrants.frontend.assign import (
 from quadrants.frontend.augmented import update_element
 from quadrants.frontend.dispatch import evaluate
 from quadrants.frontend.lent import changed_in_place
-from quadrants.frontend.values import Array, Binding, Run
+from quadrants.frontend.values import Array, Binding, Run, Static
 from quadrants.ir.types import ScalarType, scalar_of
 
 if TYPE_CHECKING:
     from quadrants.frontend.walker import Walker
 
-__all__ = ["atomic", "compare_exchange"]
+__all__ = ["atomic", "compare_exchange", "volatile_load"]
 
 
 def _place(
@@ -87,3 +87,15 @@ def compare_exchange(
         raise walker.error(node, "atomic_cas takes integers", found=str(type_), kind=QuadrantsTypeError)
     operands = [numbers.convert(walker, binding, type_, node) for binding in (expected, desired)]
     return Run(walker.builder.emit("compare_exchange", *operands, array.value, *array.prefix, **walker.access(array)))
+
+
+def volatile_load(walker: Walker, target: ast.expr | None, binding: Binding, node: ast.AST) -> Binding:
+    """An element as it is at each execution. It is the old value of an update that changes nothing: no pass and no compiler
+    behind us merges or moves updates whose old value is used, and what other threads update meanwhile is no race."""
+    place = _place(walker, target, binding, node)
+    if not isinstance(place, Element):
+        return numbers.to_run(walker, binding, node)
+    scalar = scalar_of(element_value_type(walker, place.array, node)[1])
+    if scalar.is_float:
+        return update_element(walker, place, "add", Static(-0.0), node)
+    return update_element(walker, place, "bit_or", Static(False if scalar.bits == 1 else 0), node)

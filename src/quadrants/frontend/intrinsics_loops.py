@@ -12,7 +12,7 @@ import numpy as np
 from quadrants.errors import QuadrantsTypeError
 from quadrants.frontend import numbers
 from quadrants.frontend.assign import unpacked
-from quadrants.frontend.atomics import atomic, compare_exchange
+from quadrants.frontend.atomics import atomic, compare_exchange, volatile_load
 from quadrants.frontend.calls import Arguments
 from quadrants.frontend.domains import static_items, static_product
 from quadrants.frontend.intrinsic_table import KNOWN_HINT, Handler, intrinsic
@@ -230,7 +230,7 @@ def _assume(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
 @intrinsic("volatile_load")
 def _volatile(walker: Walker, arguments: Arguments, node: ast.AST) -> Binding:
     (element,) = arguments.take(walker, node, ("x",))
-    return numbers.to_run(walker, element, node)
+    return volatile_load(walker, arguments.first_node("x"), element, node)
 
 
 # Atomics.

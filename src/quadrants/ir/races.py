@@ -1,8 +1,8 @@
 """Finds races: iterations of a parallel loop, or threads of a block, that touch one element in a way whose order matters.
 
 Order matters where one iteration stores what another loads, updates, or stores with another value, where one updates
-what another loads, and where two update in different ways. Updates of one kind meet in any order; exchanges are how
-iterations agree on an order themselves. Threads of a block are in order where they have waited for one another in between: all at
+what another loads, and where two update in different ways. Updates of one kind meet in any order; exchanges, and updates that
+change nothing (`qd.volatile_load`), are how iterations agree on an order themselves. Threads of a block are in order where they have waited for one another in between: all at
 barriers of the block, members of a team at its own (`ir/threads.py`). What threads read of the memory that they share, one has written.
 """
 
@@ -215,7 +215,15 @@ def _kind(op: Op) -> str:
     if op.kind not in ("update", "update_loaded"):
         return op.kind
     by: str = op.attributes["by"]
-    return _GROUPS.get(by, by)
+    return "exchange" if _changes_nothing(op, by) else _GROUPS.get(by, by)
+
+
+def _changes_nothing(op: Op, by: str) -> bool:
+    owner = op.operands[0].owner
+    if by not in ("add", "bit_or") or type(owner) is not Op or owner.kind != "constant":
+        return False
+    value = np.asarray(owner.attributes["value"])
+    return not value.any() and (by == "bit_or" or bool(np.signbit(value).all()))
 
 
 def _order_matters(kind: str, touch: _Touch, other_kind: str, other: _Touch) -> bool:

@@ -83,5 +83,6 @@ def atomic_cas(x: Any, expected: Any, desired: Any) -> Any:
 
 @intrinsic
 def volatile_load(x: Any) -> Any:
-    """The element x of a field or array, read anew at every execution. In kernels only."""
+    """The element x of a field or array that a kernel may write, read anew at every execution, also while others update it. It
+    costs as much as an atomic update. In kernels only."""
     kernel_only("volatile_load")
