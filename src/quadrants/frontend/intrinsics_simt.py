@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import warnings
 from collections.abc import Callable
-from dataclasses import is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from quadrants.errors import QuadrantsTypeError
@@ -95,7 +94,7 @@ def _shared_array(walker: Walker, arguments: Arguments, node: ast.AST) -> Bindin
     wish = protocol.annotation(dtype.value) if type(dtype) is Static else None
     if wish is not None and wish.kind == "matrix":
         scalar, inner = wish.scalar or walker.default_float, wish.shape
-    elif type(dtype) is Static and isinstance(dtype.value, type) and is_dataclass(dtype.value):
+    elif type(dtype) is Static and isinstance(dtype.value, type) and hasattr(dtype.value, "__dataclass_fields__"):
         text = "a shared array has numbers, vectors or matrices as elements"
         found, hint = f"objects of {dtype.value.__name__}", "make a shared array for each of its members"
         raise walker.error(node, text, found=found, hint=hint, kind=QuadrantsTypeError)

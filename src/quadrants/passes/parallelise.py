@@ -15,7 +15,6 @@ from quadrants.passes.affine import Forms
 from quadrants.passes.context import PassContext
 from quadrants.passes.cost import estimate, trip_count
 from quadrants.passes.dependence import FINE, UNDECIDED
-from quadrants.passes.full_updates import join_updates
 from quadrants.passes.independence import Conflict, Independence
 from quadrants.passes.nest import Nest, carried_arguments, inits
 from quadrants.passes.reductions import Chain, recognise
@@ -122,6 +121,8 @@ class _Classifier:
         return tuple(names)
 
     def _join_updates(self, loop: Op) -> None:
+        from quadrants.passes.full_updates import join_updates  # few kernels need it
+
         joined = join_updates(loop, self.nest, self.forms, self.summaries)
         if joined:
             self.context.count("updates written in full", joined)
