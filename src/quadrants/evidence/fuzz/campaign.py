@@ -20,7 +20,8 @@ __all__ = ["Summary", "campaign", "work"]
 
 # Programs for one process: compiled code is never given back.
 BLOCK = 100
-SECONDS_OF_WORK = 60
+SECONDS_OF_WORK = 180
+"""Of a processor's time for one program: drivers of GPUs have compiled a hundred lines of nested loops for two minutes."""
 SECONDS = 600
 
 
