@@ -24,6 +24,7 @@ def function_that_calls_itself(n):
 
 
 def lambda_that_calls_itself(n):
+    # E731: it is the lambda that is refused
     fibonacci = lambda k: k if k < 2 else fibonacci(k - 1) + fibonacci(k - 2)  # noqa: E731  # <--
     return fibonacci(n)
 

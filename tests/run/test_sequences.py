@@ -61,6 +61,7 @@ def equality(out):
     pair, numbers = (x, 1.0), [x, 1.0]
     out[0] = (pair == pair) + 2 * (numbers == numbers) + 4 * (x in pair) + 8 * (x in [1.0, x]) + 16 * (pair <= pair)
     out[0] += 32 * (pair != pair) + 64 * (pair < pair) + 128 * (x == x) + 256 * ((x, 2.0) == (x + 0.0, 2.0))
+    # E711: a list that is compared with None by == is asked for
     out[1] = (pair == 1) + 2 * (numbers != 1.0) + 4 * ([1.0] == None) + 8 * ((1, 2) == "ab")  # noqa: E711
 
 
@@ -116,6 +117,7 @@ def defaults(out, n):
             return x * 10
 
         total += tenfold()
+        # E731: a lambda's default is asked for
         plus = lambda y, z=total: y + z  # noqa: E731
         total = plus(1)
     out[5] = total

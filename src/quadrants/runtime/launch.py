@@ -310,9 +310,12 @@ class NativeKernel(_Base):
         raise RuntimeError(f"the kernel returned status {status}")
 
     def _unpack(self, frame: bytes, binding: Binding) -> Any:
+        """The result in a frame. Whoever installs bindings with results has to say; launches of all others never come here."""
         raise NotImplementedError(f"{type(self).__name__} does not say how to make its result")
 
     def _run(self, binding: Binding, frame: int, held: tuple[Any, ...]) -> None:
+        """Runs a launch whose frame is filled and whose arrays are held. Whoever installs bindings that say so has to say how; launches
+        of all others never come here."""
         raise NotImplementedError(f"{type(self).__name__} does not say how to run such a binding")
 
     def _install(self, *bindings: Binding) -> None:
