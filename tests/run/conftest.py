@@ -96,6 +96,12 @@ def executor(request: pytest.FixtureRequest) -> Iterator[TargetExecutor]:
             assert not ptx.unexplained_spills(text, ptx.assemble(text, driver.sm)), "registers do not suffice"
 
 
+@pytest.fixture
+def widths_of_init(executor: TargetExecutor) -> None:
+    """Each executor's target with the widths that `qd.init` gives by itself, for tests that call kernels as programs do."""
+    executor.initialise(qd, ("i32", "f32"))
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """What a target is known to refuse is no failure there: the reason is shown with the skipped test. Any other refusal is."""

@@ -6,15 +6,9 @@ import numpy as np
 import pytest
 
 import quadrants as qd
-from quadrants.evidence.programs import TargetExecutor
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("widths_of_init")]
 block, subgroup = qd.simt.block, qd.simt.subgroup
-
-
-@pytest.fixture(autouse=True)
-def _started(executor: TargetExecutor) -> None:
-    executor.initialise(qd, ("i32", "f32"))
 
 
 def random(*shape: int) -> np.ndarray:

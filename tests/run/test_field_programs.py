@@ -11,12 +11,7 @@ import pytest
 import quadrants as qd
 from quadrants.evidence.programs import TargetExecutor
 
-pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(autouse=True)
-def _started(executor: TargetExecutor) -> None:
-    executor.initialise(qd, ("i32", "f32"))
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("widths_of_init")]
 
 
 def close(found: Any, expected: Any, tolerance: float = 1e-4) -> None:

@@ -7,15 +7,9 @@ import pytest
 
 import quadrants as qd
 from quadrants.errors import QuadrantsSyntaxError, QuadrantsTypeError
-from quadrants.evidence.programs import TargetExecutor
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("widths_of_init")]
 block = qd.simt.block
-
-
-@pytest.fixture(autouse=True)
-def _started(executor: TargetExecutor) -> None:
-    executor.initialise(qd, ("i32", "f32"))
 
 
 @pytest.mark.parametrize("size", [1, 6, 12, 24, 36])

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 import quadrants as qd
-from quadrants.evidence.programs import TargetExecutor
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("widths_of_init")]
 
 VALUES = [
     np.array([0, 1, -(2**31), 2**31 - 1], np.int32),
@@ -16,11 +15,6 @@ VALUES = [
     np.array([False, True]),
     np.array([0.0, -0.0, 0.1, np.inf, -np.inf, np.nan], np.float32),
 ]
-
-
-@pytest.fixture(autouse=True)
-def _started(executor: TargetExecutor) -> None:
-    executor.initialise(qd, ("i32", "f32"))
 
 
 @pytest.mark.parametrize("values", VALUES, ids=lambda values: str(values.dtype))
