@@ -648,7 +648,7 @@ def test_calls_from_several_threads(make) -> None:
 
 
 def test_each_launch_says_for_the_next_whether_other_threads_run(make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launch_binding, "LONG_RUN", 100_000_000)  # on a busy machine, too
+    monkeypatch.setattr(launch_binding, "LONG_RUN_CYCLES", 100_000_000)  # on a busy machine, too
     kernel = make([IntegerArgument(0, bits=32)], size=8, entry="nap", may_release=True)
     fixed = make([IntegerArgument(0, bits=32)], size=8, entry="nap")
     block, other = kernel._installed[0].block, fixed._installed[0].block

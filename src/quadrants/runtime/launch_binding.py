@@ -53,7 +53,7 @@ __all__ = [
 
 _ALIGNED, _CONTIGUOUS, _WRITEABLE = 0x100, 0x1, 0x400  # NumPy's flags of arrays
 _LARGEST_STACK_FRAME = 64 << 10
-LONG_RUN = 2_400_000
+LONG_RUN_CYCLES = 2_400_000
 """Cycles from which on other Python threads are worth letting run: about a millisecond."""
 
 
@@ -264,7 +264,7 @@ class Binding:
 
     `frame_template` is the initial content of every frame; `keywords` are the parameters' names and `defaults` (aligned
     to the last parameters) stand in for those that a call leaves out. `keep_alive` holds what compiled code refers to. With `release_gil` other
-    Python threads run meanwhile; with `may_release` they do where the launch before took longer than `LONG_RUN`.
+    Python threads run meanwhile; with `may_release` they do where the launch before took longer than `LONG_RUN_CYCLES`.
     With `check_overlap`, arguments that are written may share memory neither with another argument nor with `ranges`
     ((address, bytes, written) of captured memory). `watch` holds launches to sizes, threads and a time. `order` is needed where
     an argument has a stream. `held`: the specs of objects that a launch keeps, in the order in which Python is given these where it runs the
@@ -427,7 +427,7 @@ class _Packer:
         block.result = self.symbols[f"qd_result_{kind}"]
         block.result_offset = binding.result.offset if binding.result else 0
         block.release = binding.release_gil
-        block.long_run = LONG_RUN if binding.may_release else 0
+        block.long_run = LONG_RUN_CYCLES if binding.may_release else 0
         block.held_count, block.held = len(binding.held), self.held_at
         block.by_python = bool(binding.copied)
         if block.by_python and binding.watch is not None:
