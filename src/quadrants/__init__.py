@@ -25,8 +25,8 @@ __all__: list[str] = []
 __all__ += lang.__all__
 __all__ += _public.__all__
 __all__ += ["algorithms"]
-sys.modules |= {f"quadrants.{name}": getattr(lang, name) for name in ("graph", "math", "types")}
 # `import quadrants.math as qm` and `from quadrants.types import vector` find what `qd.math` and `qd.types` are.
+sys.modules |= {f"quadrants.{name}": getattr(lang, name) for name in ("graph", "math", "types")}
 _LATER = ("profiler", "simt")
 """What is imported when it is first used: programs without it do not wait for that."""
 

@@ -16,7 +16,7 @@ from quadrants.evidence.ptx.driver import PlayedDriver
 from quadrants.runtime import launch
 
 from .foreign import CudaArray
-from .test_foreign_launches import OURS, python_calls, warm
+from .launching import OURS, number, python_calls, saxpy, warm
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not launch.is_native(), reason="no launcher of machine code here")]
 
@@ -35,18 +35,6 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(type(saxpy), "_slow_call", counted)
     return found
-
-
-@qd.kernel
-def saxpy(y, a: float, x):
-    for i in range(x.shape[0]):
-        y[i] += a * x[i]
-
-
-@qd.kernel
-def number(x, step: int):
-    for i, j in qd.ndrange(x.shape[0], x.shape[1]):
-        x[i, j] += step * (10 * i + j)
 
 
 def copies(driver: PlayedDriver, slow: list[int], launch_once: Callable[[], Any]) -> list[str]:

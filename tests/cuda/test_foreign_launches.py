@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import ctypes
 import dataclasses
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from tests.watching import watched
 
 import quadrants as qd
 from quadrants.errors import QuadrantsRuntimeTypeError, QuadrantsTypeError
@@ -19,11 +16,10 @@ from quadrants.lang import foreign
 from quadrants.runtime import launch
 
 from .foreign import CudaArray, ExchangedArray, Torch
+from .launching import OURS, number, python_calls, saxpy, warm
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not launch.is_native(), reason="no launcher of machine code here")]
 
-OURS = str(Path(qd.__file__).parent)
-PLAYED = (str(Path(OURS) / "evidence"), str(Path(ctypes.__file__).parent), str(Path(__file__).parent), "<ptx")
 ONE_LAUNCH = ["cuCtxSetCurrent", "cuLaunchKernel"]
 WAIT = ["cuCtxSetCurrent", "cuEventRecord", "cuStreamWaitEvent"]
 
@@ -41,48 +37,11 @@ def older_torch(driver: PlayedDriver, monkeypatch: pytest.MonkeyPatch) -> Iterat
     foreign._made_of_functions.cache_clear()
 
 
-def python_calls(launch_once: Callable[[], Any], within: str = "") -> list[str]:
-    """The functions of Python that a launch calls, those apart that play the driver or another package: of the files in the folder
-    `within` alone, if one is given."""
-    frames: list[str] = []
-    here, depth = launch_once.__code__, 0
-
-    def watch(frame: Any, event: str, _: Any) -> None:
-        nonlocal depth
-        code = frame.f_code
-        if code is here or event not in ("call", "return"):
-            return
-        if code.co_filename.startswith(PLAYED):
-            depth += 1 if event == "call" else -1
-        elif event == "call" and depth == 0 and code.co_filename.startswith(within):
-            frames.append(code.co_name)
-
-    watched(launch_once, watch)
-    return frames
-
-
 def driver_calls(driver: PlayedDriver, launch_once: Callable[[], Any]) -> list[str]:
     """The driver's functions that a launch calls; AssertionError if Python runs meanwhile."""
     before = len(driver.bindings.calls)
     assert python_calls(launch_once) == []
     return driver.bindings.calls[before:]
-
-
-def warm(launch_once: Callable[[], Any]) -> None:
-    for _ in range(3):
-        launch_once()
-
-
-@qd.kernel
-def saxpy(y, a: float, x):
-    for i in range(x.shape[0]):
-        y[i] += a * x[i]
-
-
-@qd.kernel
-def number(x, step: int):
-    for i, j in qd.ndrange(x.shape[0], x.shape[1]):
-        x[i, j] += step * (10 * i + j)
 
 
 def test_torch_tensors_are_one_call_of_the_driver(driver: PlayedDriver, torch_cuda: Torch) -> None:

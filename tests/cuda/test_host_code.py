@@ -17,15 +17,11 @@ from quadrants.evidence.ptx.bindings import Result
 from quadrants.evidence.ptx.driver import PlayedDriver, played
 from quadrants.runtime import launch
 
+from .launching import saxpy, warm
+
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not launch.is_native(), reason="no launcher of machine code here")]
 
 OURS = played_driver.__file__.rpartition("evidence")[0]
-
-
-@qd.kernel
-def saxpy(y, a: float, x):
-    for i in range(x.shape[0]):
-        y[i] += a * x[i]
 
 
 def vectors(count: int = 64) -> tuple[qd.Ndarray, qd.Ndarray]:
@@ -48,11 +44,6 @@ def calls_of(driver: PlayedDriver, launch_once: Callable[[], Any]) -> list[str]:
     watched(launch_once, watch)
     assert frames == []
     return driver.bindings.calls[before:]
-
-
-def warm(launch_once: Callable[[], Any]) -> None:
-    for _ in range(3):
-        launch_once()
 
 
 def test_a_launch_is_one_call_of_the_driver(driver: PlayedDriver) -> None:

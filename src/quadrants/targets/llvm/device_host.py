@@ -56,9 +56,8 @@ class Epochs:
     what was waited for."""
 
     def __init__(self) -> None:
-        self._words = (ctypes.c_uint64 * 2)(
-            1, 0
-        )  # the present epoch, which machine code reads; the last one that was waited for
+        # The present epoch, which machine code reads, and the last one that was waited for.
+        self._words = (ctypes.c_uint64 * 2)(1, 0)
 
     @property
     def address(self) -> int:
